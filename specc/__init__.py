@@ -1,0 +1,1 @@
+"""specc: from a Model Spec to kernels, with evidence."""

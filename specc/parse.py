@@ -1,0 +1,288 @@
+"""Text to syntax tree. Spellings are folded here, by table, so that later stages see one form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Transformer, Tree, UnexpectedInput, v_args
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
+
+from specc import syntax as s
+from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.source import Source, Span
+
+GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "eps", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "ι": "iota", "κ": "kappa", "λ": "lambda_", "μ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "σ": "sigma",
+    "τ": "tau", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+FOLD = {
+    "≤": "<=", "≥": ">=", "≠": "!=", "*": "·", "×": "·", "−": "-", "Sum": "Σ", "Prod": "Π",
+}  # fmt: skip
+SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+MAX_DIGITS = 400
+"""Longest literal, and largest decimal exponent, that is converted to an exact fraction."""
+
+
+def fold(spelling: str) -> str:
+    return FOLD.get(spelling, spelling)
+
+
+def fold_name(name: str) -> str:
+    """An identifier in ASCII: Greek letters are spelt out; `σ` alone is the function `sigmoid`."""
+    if name == "σ":
+        return "sigmoid"
+    return "".join(GREEK.get(c, c) for c in name)
+
+
+class Comments:
+    """Comment lines of a file, handed out to the item that follows them."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str]] = []
+
+    def collect(self, token: Token) -> None:
+        self.lines.append((token.line or 0, str(token).lstrip("#").strip()))
+
+    def take(self, before: int) -> tuple[str, ...]:
+        """The texts of all pending comments that stand above line `before` or on it."""
+        taken = tuple(text for line, text in self.lines if line <= before)
+        self.lines = [(line, text) for line, text in self.lines if line > before]
+        return taken
+
+
+@cache
+def grammar(name: str) -> str:
+    return (Path(__file__).parent / "grammar" / f"{name}.lark").read_text(encoding="utf-8")
+
+
+@v_args(meta=False)
+class ExprBuilder(Transformer[Token, Any]):
+    """Builds expressions. Subclasses add the rules of their file kind."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source = source
+
+    def at(self, first: Any) -> Span:
+        """The place of a token or an already built node."""
+        if isinstance(first, Token):
+            return Span(self.source, first.line or 1, first.column or 1, len(first))
+        if isinstance(first, s.Node):
+            return first.span
+        return Span(self.source, 1, 1)
+
+    def number(self, kids: list[Any]) -> s.Number:
+        text = str(kids[0])
+        exponent = re.split("[eE]", text)[1] if re.search("[eE]", text) else "0"
+        if len(text) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
+            help_ = f"at most {MAX_DIGITS} digits and a decimal exponent of at most {MAX_DIGITS}"
+            raise SpecError([Diagnostic("E103", "number out of range", self.at(kids[0]), help_)])
+        return s.Number(self.at(kids[0]), Fraction(text), text)
+
+    def name(self, kids: list[Any]) -> s.Name:
+        return s.Name(self.at(kids[0]), fold_name(str(kids[0])))
+
+    def dots(self, kids: list[Any]) -> s.Dots:
+        return s.Dots(self.at(kids[0]))
+
+    def indices(self, kids: list[Any]) -> tuple[s.Expr, ...]:
+        return tuple(kids)
+
+    def args(self, kids: list[Any]) -> tuple[s.Expr, ...]:
+        return tuple(kids)
+
+    def index(self, kids: list[Any]) -> s.Index:
+        return s.Index(self.at(kids[0]), fold_name(str(kids[0])), kids[1] or ())
+
+    def call(self, kids: list[Any]) -> s.Call:
+        return s.Call(self.at(kids[0]), fold_name(str(kids[0])), kids[1] or ())
+
+    def sqrt(self, kids: list[Any]) -> s.Call:
+        return s.Call(self.at(kids[0]), "sqrt", (kids[1],))
+
+    def superscript(self, kids: list[Any]) -> s.Binary:
+        digits = str(kids[1]).translate(SUPERSCRIPTS)
+        exponent = self.number([Token.new_borrow_pos("NUMBER", digits, kids[1])])
+        return s.Binary(self.at(kids[0]), "^", kids[0], exponent)
+
+    def power(self, kids: list[Any]) -> s.Binary:
+        return s.Binary(self.at(kids[0]), "^", kids[0], kids[-1])
+
+    def unary(self, kids: list[Any]) -> s.Unary:
+        return s.Unary(self.at(kids[0]), "-", kids[1])
+
+    def binary(self, kids: list[Any]) -> s.Binary:
+        return s.Binary(self.at(kids[0]), fold(str(kids[1])), kids[0], kids[2])
+
+    def chain(self, kids: list[Any]) -> s.Chain:
+        return s.Chain(self.at(kids[0]), tuple(fold(str(k)) for k in kids[1::2]), tuple(kids[0::2]))
+
+    def or_(self, kids: list[Any]) -> s.Binary:
+        return s.Binary(self.at(kids[0]), "or", kids[0], kids[1])
+
+    def and_(self, kids: list[Any]) -> s.Binary:
+        return s.Binary(self.at(kids[0]), "and", kids[0], kids[1])
+
+    def not_(self, kids: list[Any]) -> s.Unary:
+        return s.Unary(self.at(kids[0]), "not", kids[0])
+
+    def if_(self, kids: list[Any]) -> s.If:
+        return s.If(self.at(kids[0]), kids[0], kids[1], kids[2])
+
+    def big(self, kids: list[Any]) -> s.Big:
+        op, var = str(kids[0]).split("_", 1)
+        return s.Big(self.at(kids[0]), fold(op), var, None, None, kids[1])
+
+    def big_range(self, kids: list[Any]) -> s.Big:
+        token, var, compare, bound, predicate, body = kids
+        if compare is not None and str(compare) != "<":
+            raise SpecError([Diagnostic("E104", f"a range is written `{var} < n`", self.at(compare))])
+        return s.Big(self.at(token), fold(str(token)[:-2]), fold_name(str(var)), bound, predicate, body)
+
+    def softmax(self, kids: list[Any]) -> s.Softmax:
+        return s.Softmax(self.at(kids[0]), str(kids[0]).split("_", 1)[1], kids[1], kids[2])
+
+
+class OpsBuilder(ExprBuilder):
+    """Builds an op library."""
+
+    def __init__(self, source: Source, comments: Comments) -> None:
+        super().__init__(source)
+        self.comments = comments
+
+    def tensors(self, kids: list[Any]) -> tuple[s.Tensor, ...]:
+        return tuple(kids)
+
+    def tensor(self, kids: list[Any]) -> s.Tensor:
+        name, dims, index, optional = kids
+        return s.Tensor(self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None)
+
+    def params(self, kids: list[Any]) -> tuple[s.Param, ...]:
+        return tuple(kids)
+
+    def param(self, kids: list[Any]) -> s.Param:
+        name, kind, optional, default = kids
+        return s.Param(self.at(name), fold_name(str(name)), str(kind or "real"), default, optional is not None)
+
+    def names(self, kids: list[Any]) -> tuple[str, ...]:
+        return tuple(fold_name(str(k)) for k in kids)
+
+    def rec_indices(self, kids: list[Any]) -> tuple[tuple[str, s.Expr], ...]:
+        return tuple(kids)
+
+    def rec_index(self, kids: list[Any]) -> tuple[str, s.Expr]:
+        return fold_name(str(kids[0])), kids[2]
+
+    def def_(self, kids: list[Any]) -> s.Def:
+        name, params, body, computed = kids
+        return s.Def(self.at(name), (), fold_name(str(name)), params or (), body, computed)
+
+    def op(self, kids: list[Any]) -> s.Op:
+        name, inputs, params, outputs, *body = kids
+        return s.Op(self.at(name), (), fold_name(str(name)), inputs, params or (), outputs, tuple(body))
+
+    def let(self, kids: list[Any]) -> s.Let:
+        return s.Let(self.at(kids[0]), (), fold_name(str(kids[0])), kids[1] or (), kids[2])
+
+    def rec(self, kids: list[Any]) -> s.Rec:
+        return s.Rec(self.at(kids[0]), (), fold_name(str(kids[0])), *kids[1:])
+
+    def require(self, kids: list[Any]) -> s.Require:
+        return s.Require(self.at(kids[0]), (), kids[0])
+
+    def prefill(self, kids: list[Any]) -> s.Prefill:
+        return s.Prefill(self.at(kids[0]), (), fold_name(str(kids[0])))
+
+    def equation(self, kids: list[Any]) -> s.Equation:
+        return s.Equation(self.at(kids[0]), (), fold_name(str(kids[0])), kids[1] or (), kids[2])
+
+    def start(self, kids: list[Any]) -> s.OpsFile:
+        items = tuple(_with_comments(item, self.comments) for item in kids)
+        return s.OpsFile(Span(self.source, 1, 1), items, self.comments.take(1 << 60))
+
+
+def _with_comments(item: Any, comments: Comments) -> Any:
+    from dataclasses import replace
+
+    above = comments.take(item.span.line)
+    if isinstance(item, s.Op):
+        body = tuple(replace(b, comments=comments.take(b.span.line)) for b in item.body)
+        return replace(item, comments=above, body=body)
+    return replace(item, comments=above)
+
+
+def run_parser(make: Callable[[], Lark], build: Callable[[], Transformer[Token, Any]], source: Source) -> Any:
+    """Parses and builds. Raises SpecError with one located diagnostic per syntax error."""
+    text = source.text if source.text.endswith("\n") else source.text + "\n"
+    try:
+        tree: Tree[Token] = make().parse(text)
+        return build().transform(tree)
+    except UnexpectedInput as error:
+        raise SpecError([_syntax_error(error, source)]) from None
+    except VisitError as error:
+        if isinstance(error.orig_exc, SpecError):
+            raise error.orig_exc from None
+        raise
+
+
+def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
+    span = Span(source, max(1, error.line), max(1, error.column))
+    match error:
+        case UnexpectedCharacters():
+            return Diagnostic("E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ()))
+        case UnexpectedToken() if error.token.type == "$END" or isinstance(error, UnexpectedEOF):
+            return Diagnostic("E102", "the text ends too early", _end(source), _expected(error.accepts or ()))
+        case UnexpectedToken():
+            found = str(error.token)
+            span = Span(source, max(1, error.line), max(1, error.column), max(1, len(found.split("\n")[0])))
+            expected = error.accepts or error.expected
+            hint = nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
+            help_ = hint if hint.startswith("did") else _expected(expected)
+            return Diagnostic("E101", f"unexpected {found.strip()!r}" if found.strip() else "unexpected end of line", span, help_)
+    return Diagnostic("E102", "the text ends too early", _end(source))
+
+
+def _end(source: Source) -> Span:
+    lines = source.text.rstrip().split("\n")
+    return Span(source, len(lines), len(lines[-1]) + 1)
+
+
+TERMINALS: dict[str, tuple[str, ...]] = {}
+"""Readable spellings of terminals, filled by the parsers that define them."""
+
+READABLE = {
+    "NAME": "a name", "NUMBER": "a number", "COMPARE": "a comparison", "MUL": "`·`, `/`, `//` or `%`", "PLUS": "`+`",
+    "MINUS": "`-`", "BIG": "`Σ_i`", "BIG_OPEN": "`Σ_{i < n}`", "SOFTMAX": "`softmax_l(…)`", "SQRT": "`√`",
+    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "COMMA": "`,`", "EQUAL": "`=`", "SUPERSCRIPT": "`²`",
+    "CIRCUMFLEX": "`^`", "DOTS": "`..`", "SEMICOLON": "`;`", "VBAR": "`|`", "COLON": "`:`", "QMARK": "`?`",
+    "COLON_INDEX": "`: index`", "OPTIONAL": "`?`", "KIND": "`nat`, `real`, `flag` or `label`", "RBRACE": "`}`",
+    "_NL": "the end of the line", "STRING": "a quoted text", "$END": "the end of the text",
+}  # fmt: skip
+
+
+def _expected(terminals: Sequence[str] | set[str]) -> str:
+    names = sorted({READABLE.get(t, f"`{t.lower().lstrip('_')}`") for t in terminals if not t.startswith("__")})
+    return "expected " + ", ".join(names) if 0 < len(names) <= 12 else ""
+
+
+@cache
+def _ops_parser() -> tuple[Lark, list[Comments]]:
+    holder = [Comments()]
+    callbacks = {"COMMENT": lambda token: (holder[0].collect(token), token)[1]}
+    text = grammar("ops") + grammar("expr")
+    return Lark(text, parser="lalr", maybe_placeholders=True, lexer_callbacks=callbacks, propagate_positions=False), holder
+
+
+def parse_ops(source: Source) -> s.OpsFile:
+    """Parses an op library. Raises SpecError."""
+    parser, holder = _ops_parser()
+    holder[0] = Comments()
+    result = run_parser(lambda: parser, lambda: OpsBuilder(source, holder[0]), source)
+    assert isinstance(result, s.OpsFile)
+    return result
