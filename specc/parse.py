@@ -46,8 +46,9 @@ class Comments:
     def __init__(self) -> None:
         self.lines: list[tuple[int, str]] = []
 
-    def collect(self, token: Token) -> None:
+    def collect(self, token: Token) -> Token:
         self.lines.append((token.line or 0, str(token).lstrip("#").strip()))
+        return token
 
     def take(self, before: int) -> tuple[str, ...]:
         """The texts of all pending comments that stand above line `before` or on it."""
@@ -274,7 +275,7 @@ def _expected(terminals: Sequence[str] | set[str]) -> str:
 @cache
 def _ops_parser() -> tuple[Lark, list[Comments]]:
     holder = [Comments()]
-    callbacks = {"COMMENT": lambda token: (holder[0].collect(token), token)[1]}
+    callbacks = {"COMMENT": lambda token: holder[0].collect(token)}
     text = grammar("ops") + grammar("expr")
     return Lark(text, parser="lalr", maybe_placeholders=True, lexer_callbacks=callbacks, propagate_positions=False), holder
 

@@ -1,0 +1,32 @@
+"""Loading op libraries: the shipped one, and a user's own beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from specc.ops import Library
+from specc.parse import parse_ops
+from specc.resources import shipped
+from specc.source import Source
+from specc.syntax import OpsFile
+from specc.typecheck.ops import check_library
+
+
+@cache
+def _shipped_files() -> tuple[OpsFile, ...]:
+    paths = sorted(shipped("specs").joinpath("ops").glob("*.ops"))
+    return tuple(parse_ops(Source(f"specs/ops/{p.name}", p.read_text(encoding="utf-8"))) for p in paths)
+
+
+@cache
+def _shipped_library() -> Library:
+    return check_library(_shipped_files())
+
+
+def load_library(extra: Sequence[Path] = ()) -> Library:
+    """The shipped ops together with those of the files in `extra`. Raises SpecError, OSError."""
+    if not extra:
+        return _shipped_library()
+    return check_library((*_shipped_files(), *(parse_ops(Source.read(p)) for p in extra)))

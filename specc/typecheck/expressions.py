@@ -1,0 +1,318 @@
+"""Elaboration of expressions: names to meanings, sorts, and the ranges of bound indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from specc import syntax as s
+from specc.diagnostics import Collector, nearest
+from specc.ops import (
+    ELEMENTARY,
+    LEAD,
+    Apply,
+    Bin,
+    Call,
+    Cmp,
+    Expr,
+    Given,
+    Lead,
+    Load,
+    Logic,
+    Named,
+    Neg,
+    Num,
+    Pi,
+    Reduce,
+    ScalarDef,
+    Select,
+    Size,
+    Softmax,
+    Sort,
+    State,
+    TensorSig,
+    Var,
+    free_vars,
+    rebuild,
+    substitute,
+    walk,
+)
+from specc.source import Span
+
+POISON = Num(Fraction(0), Sort.INDEX)
+"""Stands where an error was reported, so that the rest of the text is still checked."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What names mean at one place of an op or scalar function."""
+
+    report: Collector
+    functions: Callable[[str], ScalarDef | None]
+    function_names: Callable[[], tuple[str, ...]]
+    sizes: Mapping[str, Sort] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    tensors: Mapping[str, TensorSig] = field(default_factory=dict)
+    lets: Mapping[str, s.Let] = field(default_factory=dict)
+    recs: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    """Extents of each recurrence's indices."""
+    vars: Mapping[str, Sort] = field(default_factory=dict)
+    expanding: tuple[str, ...] = ()
+    lead: bool = False
+    """Whether `..` means something here."""
+
+    def bind(self, *names: str) -> Scope:
+        return replace(self, vars={**self.vars, **{n: Sort.INDEX for n in names}})
+
+    def visible(self) -> tuple[str, ...]:
+        lets = [n for n, let in self.lets.items() if not let.formals]
+        return (*self.vars, *lets, *self.sizes)
+
+
+def elaborate(e: s.Expr, scope: Scope) -> Expr:
+    """The typed form of `e`. Mistakes go to `scope.report` and leave POISON."""
+    match e:
+        case s.Number(_, value):
+            return Num(value, Sort.INDEX if value.denominator == 1 and "." not in e.text else Sort.REAL)
+        case s.Name(span, name):
+            return _name(span, name, scope)
+        case s.Dots(span):
+            return _dots(span, scope)
+        case s.Index():
+            return _index(e, scope)
+        case s.Call():
+            return _call(e, scope)
+        case s.Unary(span, "not", arg):
+            return Logic("not", (_sorted(arg, scope, Sort.BOOL),))
+        case s.Unary(_, _, arg):
+            inner = _number(arg, scope)
+            return Neg(inner, inner.sort)
+        case s.Binary(span, "and" | "or", left, right):
+            return Logic(e.op, (_sorted(left, scope, Sort.BOOL), _sorted(right, scope, Sort.BOOL)))
+        case s.Binary():
+            return _binary(e, scope)
+        case s.Chain():
+            return _chain(e, scope)
+        case s.Big():
+            return _big(e, scope)
+        case s.Softmax():
+            return _softmax(e, scope)
+        case s.If(_, cond, then, other):
+            a, b = elaborate(then, scope), elaborate(other, scope)
+            return Select(_sorted(cond, scope, Sort.BOOL), a, b, _join(a, b, e.span, scope))
+
+
+def _name(span: Span, name: str, scope: Scope) -> Expr:
+    if name in scope.vars:
+        return Var(name, scope.vars[name])
+    if name in scope.lets and not scope.lets[name].formals:
+        return _expand(scope.lets[name], (), span, scope)
+    if name in scope.sizes:
+        return Size(name, scope.sizes[name])
+    if name in ("π", "pi"):
+        return Pi()
+    if name in scope.labels:
+        scope.report.error("E305", f"label `{name}` has no value in a formula", span)
+    elif name in scope.tensors or name in scope.recs or name in scope.lets:
+        scope.report.error("E306", f"`{name}` needs indices", span, f"write `{name}[…]`")
+    else:
+        scope.report.error("E301", f"unknown name `{name}`", span, nearest(name, scope.visible()))
+    return POISON
+
+
+def _dots(span: Span, scope: Scope) -> Expr:
+    if not scope.lead:
+        scope.report.error("E307", "`..` stands only where an operand has leading axes", span)
+        return POISON
+    return LEAD
+
+
+def _number(e: s.Expr, scope: Scope) -> Expr:
+    out = elaborate(e, scope)
+    if out.sort is Sort.BOOL:
+        scope.report.error("E310", "expected a number, found a condition", e.span)
+        return POISON
+    return out
+
+
+def _sorted(e: s.Expr, scope: Scope, sort: Sort) -> Expr:
+    out = elaborate(e, scope)
+    if out.sort is not sort and out is not POISON:
+        scope.report.error("E310", f"expected {_article(sort)}, found {_article(out.sort)}", e.span)
+        return POISON
+    return out
+
+
+def _article(sort: Sort) -> str:
+    return {Sort.INDEX: "an index", Sort.REAL: "a real number", Sort.BOOL: "a condition"}[sort]
+
+
+def _join(a: Expr, b: Expr, span: Span, scope: Scope) -> Sort:
+    if (a.sort is Sort.BOOL) != (b.sort is Sort.BOOL):
+        scope.report.error("E310", f"the two sides differ: {_article(a.sort)} and {_article(b.sort)}", span)
+    if Sort.BOOL in (a.sort, b.sort):
+        return Sort.BOOL
+    return Sort.INDEX if a.sort is b.sort is Sort.INDEX else Sort.REAL
+
+
+def _binary(e: s.Binary, scope: Scope) -> Expr:
+    if e.op in ("//", "%"):
+        left, right = _sorted(e.left, scope, Sort.INDEX), _sorted(e.right, scope, Sort.INDEX)
+        return Bin(e.op, left, right, Sort.INDEX)
+    left, right = _number(e.left, scope), _number(e.right, scope)
+    if e.op == "/":
+        return Bin("/", left, right, Sort.REAL)
+    if e.op == "^":
+        natural = isinstance(right, Num) and right.value.denominator == 1 and right.value >= 0
+        return Bin("^", left, right, left.sort if natural else Sort.REAL)
+    return Bin(e.op, left, right, _join(left, right, e.span, scope))
+
+
+def _chain(e: s.Chain, scope: Scope) -> Expr:
+    args = [_number(a, scope) for a in e.args]
+    parts = tuple(Cmp(op, a, b) for op, a, b in zip(e.ops, args, args[1:], strict=False))
+    return parts[0] if len(parts) == 1 else Logic("and", parts)
+
+
+def _indices(items: tuple[s.Expr, ...], scope: Scope) -> tuple[Expr, ...]:
+    return tuple(
+        elaborate(i, scope) if isinstance(i, s.Dots) else _sorted(i, scope, Sort.INDEX) for i in items
+    )
+
+
+def _index(e: s.Index, scope: Scope) -> Expr:
+    if e.name in scope.lets:
+        return _expand(scope.lets[e.name], e.indices, e.span, scope)
+    if e.name in scope.recs:
+        indices = _indices(e.indices, scope)
+        _count(e, len(indices), len(scope.recs[e.name]), scope)
+        return State(e.name, indices)
+    if e.name not in scope.tensors:
+        known = (*scope.tensors, *scope.lets, *scope.recs)
+        scope.report.error("E302", f"unknown tensor `{e.name}`", e.span, nearest(e.name, known))
+        return POISON
+    tensor = scope.tensors[e.name]
+    indices = _indices(e.indices, scope)
+    if _count(e, len(indices), len(tensor.dims), scope):
+        for index, dim, item in zip(indices, tensor.dims, e.indices, strict=True):
+            if isinstance(index, Lead) != isinstance(dim, Lead):
+                scope.report.error("E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span)
+    return Load(e.name, indices, tensor.sort)
+
+
+def _count(e: s.Index, found: int, expected: int, scope: Scope) -> bool:
+    if found != expected:
+        scope.report.error("E308", f"`{e.name}` has {expected} axes, {found} indices are given", e.span)
+    return found == expected
+
+
+def _expand(let: s.Let, args: tuple[s.Expr, ...], span: Span, scope: Scope) -> Expr:
+    if let.name in scope.expanding:
+        scope.report.error("E309", f"`{let.name}` is defined by itself", span, "use `rec` for a recurrence")
+        return POISON
+    actual = tuple(_sorted(a, scope, Sort.INDEX) for a in args)
+    if len(actual) != len(let.formals):
+        scope.report.error("E308", f"`{let.name}` takes {len(let.formals)} indices, {len(actual)} are given", span)
+        return POISON
+    inner = replace(scope.bind(*let.formals), expanding=(*scope.expanding, let.name))
+    body = elaborate(let.body, inner)
+    taken = {name for a in actual for name in free_vars(a)}
+    body = rename_bound(body, taken - set(let.formals))
+    mapping = {f: a for f, a in zip(let.formals, actual, strict=True) if a != Var(f)}
+    try:
+        body = substitute(body, mapping) if mapping else body
+    except ValueError as error:
+        scope.report.error("E311", str(error), span)
+    return Named(let.name, body, body.sort)
+
+
+def rename_bound(e: Expr, taken: set[str]) -> Expr:
+    """Renames the variables that reductions in `e` bind when they are in `taken`."""
+    e = rebuild(e, lambda c: rename_bound(c, taken))
+    if isinstance(e, Reduce) and e.var in taken:
+        fresh = e.var
+        used = taken | set(free_vars(e.body))
+        while fresh in used:
+            fresh += "_"
+        renamed = rebuild(e, lambda c: substitute(c, {e.var: Var(fresh)}))
+        assert isinstance(renamed, Reduce)
+        return replace(renamed, var=fresh)
+    return e
+
+
+def _call(e: s.Call, scope: Scope) -> Expr:
+    if e.name == "given":
+        return _given(e, scope)
+    args = tuple(_number(a, scope) for a in e.args)
+    arity = ELEMENTARY.get(e.name)
+    fn = None if arity else scope.functions(e.name)
+    if arity is None and fn is None:
+        known = (*ELEMENTARY, "given", *scope.function_names())
+        scope.report.error("E303", f"unknown function `{e.name}`", e.span, nearest(e.name, known))
+        return POISON
+    expected = arity if arity is not None else len(fn.params) if fn else 0
+    if len(args) != expected:
+        scope.report.error("E304", f"`{e.name}` takes {expected} arguments, {len(args)} are given", e.span)
+        return POISON
+    if fn is None:
+        integer = e.name in ("abs", "max", "min") and all(a.sort is Sort.INDEX for a in args)
+        return Call(e.name, args, Sort.INDEX if integer else Sort.REAL)
+    for param, arg, item in zip(fn.params, args, e.args, strict=True):
+        if param.sort is Sort.INDEX and arg.sort is not Sort.INDEX and arg is not POISON:
+            scope.report.error("E310", f"`{fn.name}` wants an index for `{param.name}`", item.span)
+    return Apply(fn, args, fn.sort)
+
+
+def _given(e: s.Call, scope: Scope) -> Expr:
+    arg = e.args[0] if len(e.args) == 1 else None
+    if isinstance(arg, s.Name) and arg.name in scope.optional:
+        return Given(arg.name)
+    help_ = nearest(arg.name, scope.optional) if isinstance(arg, s.Name) else ""
+    scope.report.error("E312", "`given` takes the name of one optional operand or constant", e.span, help_)
+    return Logic("true", ())
+
+
+def _big(e: s.Big, scope: Scope) -> Expr:
+    inner = scope.bind(e.var)
+    body = _number(e.body, inner)
+    where = None if e.predicate is None else _sorted(e.predicate, inner, Sort.BOOL)
+    if e.bound is not None:
+        extent: Expr | None = _sorted(e.bound, scope, Sort.INDEX)
+    else:
+        extent = infer_extent(e.var, body, scope, e.span)
+    return Reduce(e.op, e.var, extent or POISON, where, body)
+
+
+def _softmax(e: s.Softmax, scope: Scope) -> Expr:
+    if e.var not in scope.vars:
+        scope.report.error("E301", f"`softmax_{e.var}` stands outside the range of `{e.var}`", e.span,
+                           f"bind it: `Σ_{e.var} softmax_{e.var}(…) · …`")
+        return POISON
+    score = _number(e.score, scope)
+    visible = None if e.predicate is None else _sorted(e.predicate, scope, Sort.BOOL)
+    return Softmax(e.var, infer_extent(e.var, score, scope, e.span) or POISON, score, visible)
+
+
+def infer_extent(var: str, body: Expr, scope: Scope, span: Span) -> Expr | None:
+    """The dimension over which `var` runs: where it stands alone as an index in `body`."""
+    found: list[Expr] = []
+    for node in walk(body):
+        if isinstance(node, Load):
+            dims: tuple[Expr, ...] = scope.tensors[node.tensor].dims
+        elif isinstance(node, State):
+            dims = scope.recs[node.name]
+        else:
+            continue
+        found += [d for i, d in zip(node.indices, dims, strict=False) if i == Var(var) and d not in found]
+    if not found:
+        help_ = f"write the range: `Σ_{{{var} < n}} …`"
+        scope.report.error("E313", f"the range of `{var}` is not to be seen from its uses", span, help_)
+        return None
+    if len(found) > 1:
+        from specc.formula_text import expr_text
+
+        listed = ", ".join(f"`{expr_text(d)}`" for d in found)
+        scope.report.error("E314", f"`{var}` runs over dimensions that differ: {listed}", span)
+    return found[0]

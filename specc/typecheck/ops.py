@@ -1,0 +1,243 @@
+"""From op libraries as written to typed ops. Every mistake is reported; none is repaired silently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from specc import syntax as s
+from specc.diagnostics import Collector, nearest
+from specc.ops import (
+    LEAD,
+    Bin,
+    Equation,
+    Expr,
+    Lead,
+    Library,
+    Num,
+    Op,
+    ParamSig,
+    Recurrence,
+    ScalarDef,
+    Sort,
+    State,
+    TensorSig,
+    Var,
+    walk,
+)
+from specc.typecheck.expressions import Scope, elaborate
+
+
+
+def check_library(files: Sequence[s.OpsFile]) -> Library:
+    """Types all items of all files together, so that order does not matter. Raises SpecError."""
+    checker = _LibraryChecker(files)
+    library = checker.run()
+    checker.report.finish()
+    return library
+
+
+class _LibraryChecker:
+    def __init__(self, files: Sequence[s.OpsFile]) -> None:
+        self.report = Collector()
+        self.defs: dict[str, s.Def] = {}
+        self.ops: dict[str, s.Op] = {}
+        self.done: dict[str, ScalarDef] = {}
+        self.active: list[str] = []
+        for item in (i for f in files for i in f.items):
+            self._declare(item)
+
+    def _declare(self, item: s.Def | s.Op) -> None:
+        table: dict[str, s.Def] | dict[str, s.Op] = self.defs if isinstance(item, s.Def) else self.ops
+        if item.name in table:
+            first = table[item.name].span
+            self.report.error("E320", f"`{item.name}` is defined twice", item.span, f"first defined at {first!r}")
+        else:
+            table[item.name] = item  # type: ignore[assignment]
+
+    def run(self) -> Library:
+        for name in self.defs:
+            self.function(name)
+        ops = [check_op(op, self) for op in self.ops.values()]
+        defs = sorted(self.done.values(), key=lambda d: d.name)
+        return Library(tuple(defs), tuple(sorted(ops, key=lambda o: o.name)))
+
+    def function(self, name: str) -> ScalarDef | None:
+        """The typed scalar function, elaborated on first use."""
+        if name in self.done:
+            return self.done[name]
+        if name not in self.defs:
+            return None
+        written = self.defs[name]
+        if name in self.active:
+            self.report.error("E309", f"`{name}` is defined by itself", written.span)
+            return None
+        self.active.append(name)
+        self.done[name] = self._check_def(written)
+        self.active.pop()
+        return self.done[name]
+
+    def scope(self) -> Scope:
+        return Scope(self.report, self.function, lambda: tuple(self.defs))
+
+    def _check_def(self, d: s.Def) -> ScalarDef:
+        _unique(self.report, "parameter", [(p.name, p) for p in d.params])
+        sorts = {p.name: Sort.INDEX if p.kind == "nat" else Sort.REAL for p in d.params}
+        scope = replace(self.scope(), vars=sorts)
+        body = elaborate(d.body, scope)
+        computed = None if d.computed is None else elaborate(d.computed, scope)
+        sort = Sort.REAL if body.sort is not Sort.BOOL else Sort.BOOL
+        params = tuple(Var(p.name, sorts[p.name]) for p in d.params)
+        return ScalarDef(d.name, params, body, computed, sort, " ".join(d.comments), d.span)
+
+
+def _unique(report: Collector, what: str, named: Sequence[tuple[str, s.Node]]) -> None:
+    seen: dict[str, s.Node] = {}
+    for name, node in named:
+        if name in seen:
+            report.error("E320", f"{what} `{name}` is given twice", node.span)
+        seen[name] = node
+
+
+def check_op(op: s.Op, library: _LibraryChecker) -> Op:
+    """Types one op; mistakes go to the library's report."""
+    report = library.report
+    lets = [b for b in op.body if isinstance(b, s.Let)]
+    recs = [b for b in op.body if isinstance(b, s.Rec)]
+    operands: list[tuple[str, s.Node]] = [(t.name, t) for t in (*op.inputs, *op.outputs)]
+    _unique(report, "name", operands + [(b.name, b) for b in lets] + [(b.name, b) for b in recs])
+    sizes = _sizes(op, report)
+    scope = replace(
+        library.scope(),
+        sizes=sizes,
+        labels=tuple(p.name for p in op.params if p.kind == "label"),
+        optional=(*(t.name for t in op.inputs if t.optional), *(p.name for p in op.params if p.optional)),
+    )
+    inputs = tuple(_tensor(t, scope) for t in op.inputs)
+    outputs = {t.name: _tensor(t, scope) for t in op.outputs}
+    lead = any(isinstance(d, Lead) for t in inputs for d in t.dims)
+    scope = replace(scope, tensors={t.name: t for t in inputs}, lets={b.name: b for b in lets}, lead=lead)
+    extents = {r.name: tuple(elaborate(n, scope) for _, n in r.indices) for r in recs}
+    scope = replace(scope, recs=extents)
+    return Op(
+        op.name,
+        inputs,
+        tuple(_param(p, scope) for p in op.params),
+        _equations(op, outputs, scope),
+        tuple(_recurrence(r, extents[r.name], scope) for r in recs),
+        tuple(elaborate(b.condition, scope) for b in op.body if isinstance(b, s.Require)),
+        _prefill(op, library),
+        " ".join(op.comments),
+        "",
+        op.span,
+    )
+
+
+def _sizes(op: s.Op, report: Collector) -> dict[str, Sort]:
+    kinds = {"nat": Sort.INDEX, "real": Sort.REAL, "flag": Sort.BOOL}
+    sizes = {p.name: kinds[p.kind] for p in op.params if p.kind in kinds}
+    _unique(report, "constant", [(p.name, p) for p in op.params])
+    for tensor in op.inputs:
+        for dim in tensor.dims:
+            if isinstance(dim, s.Name):
+                if sizes.setdefault(dim.name, Sort.INDEX) is not Sort.INDEX:
+                    report.error("E315", f"`{dim.name}` is a dimension, so it is a nat", dim.span)
+    return sizes
+
+
+def _tensor(t: s.Tensor, scope: Scope) -> TensorSig:
+    inner = replace(scope, lead=True)
+    dims = tuple(elaborate(d, inner) for d in t.dims)
+    for dim, written in zip(dims, t.dims, strict=True):
+        if dim.sort is not Sort.INDEX:
+            scope.report.error("E310", "a dimension is an index expression over sizes", written.span)
+    return TensorSig(t.name, dims, Sort.INDEX if t.index else Sort.REAL, t.optional)
+
+
+def _param(p: s.Param, scope: Scope) -> ParamSig:
+    default: Expr | str | bool | None = None
+    match p.kind, p.default:
+        case _, None:
+            pass
+        case "label", s.Name(_, name):
+            default = name
+        case "flag", s.Name(_, "True" | "False" as name):
+            default = name == "True"
+        case "label" | "flag", given:
+            scope.report.error("E316", f"the default of {p.kind} `{p.name}` is a {_wanted(p.kind)}", given.span)
+        case _, given:
+            default = elaborate(given, replace(scope, sizes={}, tensors={}, lets={}))
+    return ParamSig(p.name, p.kind, default, p.optional)
+
+
+def _wanted(kind: str) -> str:
+    return "name" if kind == "label" else "truth value, `True` or `False`"
+
+
+def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[Equation, ...]:
+    written: dict[str, Equation] = {}
+    for b in (b for b in op.body if isinstance(b, s.Equation)):
+        if b.name not in outputs:
+            scope.report.error("E317", f"`{b.name}` is not a result of `{op.name}`", b.span, nearest(b.name, outputs))
+        elif b.name in written:
+            scope.report.error("E320", f"`{b.name}` is defined twice", b.span)
+        else:
+            written[b.name] = _equation(b, outputs[b.name], scope)
+    for name in outputs:
+        if name not in written:
+            scope.report.error("E318", f"result `{name}` of `{op.name}` has no equation", op.span)
+    return tuple(written[n] for n in outputs if n in written)
+
+
+def _equation(b: s.Equation, tensor: TensorSig, scope: Scope) -> Equation:
+    if len(b.indices) != len(tensor.dims):
+        message = f"`{b.name}` has {len(tensor.dims)} axes, {len(b.indices)} indices are given"
+        scope.report.error("E308", message, b.span)
+    indices: list[Var | Lead] = []
+    for item, dim in zip(b.indices, tensor.dims, strict=False):
+        match item:
+            case s.Dots() if isinstance(dim, Lead):
+                indices.append(LEAD)
+            case s.Name(_, name) if not isinstance(dim, Lead):
+                indices.append(Var(name))
+            case _:
+                scope.report.error("E308", "expected an index variable here", item.span, "or `..` for leading axes")
+                indices.append(Var("_"))
+    names = [i.name for i in indices if isinstance(i, Var)]
+    _unique(scope.report, "index", [(n, item) for n, item in zip(names, b.indices[-len(names) :], strict=False)])
+    body = elaborate(b.body, scope.bind(*names))
+    if body.sort is Sort.BOOL:
+        scope.report.error("E310", "expected a number, found a condition", b.body.span)
+    return Equation(tensor, tuple(indices), body)
+
+
+def _recurrence(r: s.Rec, extents: tuple[Expr, ...], scope: Scope) -> Recurrence:
+    names = [n for n, _ in r.indices]
+    _unique(scope.report, "index", [(n, r) for n in names])
+    inner = scope.bind(*names)
+    init, step = elaborate(r.init, inner), elaborate(r.step, inner)
+    time = Var(names[0])
+    for node in walk(step):
+        if isinstance(node, State) and node.name == r.name and not _earlier(node.indices[:1], time):
+            help_ = f"write `{r.name}[{names[0]} - 1, …]`"
+            scope.report.error("E319", f"a step of `{r.name}` reads only the step before it", r.span, help_)
+    return Recurrence(r.name, tuple(zip(names, extents, strict=True)), init, step)
+
+
+def _earlier(index: tuple[Expr, ...], time: Var) -> bool:
+    match index:
+        case (Bin("-", left, Num(value)),):
+            return left == time and value == 1
+    return False
+
+
+def _prefill(op: s.Op, library: _LibraryChecker) -> str | None:
+    named = [b for b in op.body if isinstance(b, s.Prefill)]
+    for b in named:
+        if b.name not in library.ops:
+            library.report.error("E321", f"unknown op `{b.name}`", b.span, nearest(b.name, library.ops))
+        elif any(isinstance(x, s.Prefill) for x in library.ops[b.name].body):
+            library.report.error("E321", f"`{b.name}` has a prefill form itself", b.span)
+    return named[0].name if named else None
+
+
