@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from specc.ops import (
-    Apply, Bin, Call, Cmp, Expr, Formula, Given, Lead, Load, Logic, Named, Neg, Num, Pi, Reduce, Select, Size,
-    Softmax, State, Var,
+    Apply, Bin, Call, Cmp, Expr, Formula, Given, Lead, Load, Logic, Named, Neg, Num, Pi, Reduce, Rounded, Select,
+    Size, Softmax, State, Var,
 )  # fmt: skip
 
 LEVEL = {"or": 1, "and": 2, "cmp": 4, "+": 5, "-": 5, "·": 6, "/": 6, "//": 6, "%": 6, "neg": 7, "^": 8}
@@ -69,6 +69,8 @@ def _text(e: Expr, outer: int) -> str:
             return f"given({name})"
         case Named(_, inner):
             return _text(inner, outer)
+        case Rounded(inner, role):
+            return f"round_{role}({_text(inner, 0)})"
 
 
 def _binary(e: Bin) -> str:

@@ -193,9 +193,18 @@ class Named:
     sort: Sort
 
 
+@dataclass(frozen=True)
+class Rounded:
+    """Only in lowered formulas: `expr` rounded to the storage type of `role` (see `specc.ir.Role`)."""
+
+    expr: Expr
+    role: str
+    sort: Sort = Sort.REAL
+
+
 Expr = (
     Num | Pi | Size | Var | Lead | Load | State | Neg | Bin | Cmp | Logic | Call | Apply | Reduce | Softmax | Select
-    | Given | Named
+    | Given | Named | Rounded
 )  # fmt: skip
 
 ELEMENTARY: dict[str, int] = {
@@ -347,7 +356,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (extent, score) if visible is None else (extent, score, visible)
         case Select(cond, then, other):
             return (cond, then, other)
-        case Named(_, inner):
+        case Named(_, inner) | Rounded(inner):
             return (inner,)
     return ()
 
