@@ -18,6 +18,7 @@ from specc.ops import (
     Lead,
     Load,
     Logic,
+    Named,
     Neg,
     Num,
     Op,
@@ -75,7 +76,8 @@ class _Closer:
     def __call__(self, e: Expr) -> Expr:
         match e:
             case Size(name, sort) if name in self.values:
-                return _value(self.values[name], sort)
+                value = _value(self.values[name], sort)
+                return Named(name, value, sort) if sort is Sort.REAL else value
             case Given(name):
                 return TRUE if name in self.given else FALSE
             case Select(cond, then, other):

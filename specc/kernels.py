@@ -89,12 +89,14 @@ class Pointwise:
 
 @dataclass(frozen=True)
 class Stage:
-    """`name = finish(op over the row of map)`, where `finish` reads the raw result as `Var(name + "_raw")`."""
+    """`name = finish(op over the row of map)`, where `finish` reads the raw result as `Var(name + "_raw")`.
+    Elements at which `where` fails do not take part."""
 
     name: str
     op: str
     map: Expr
     finish: Expr
+    where: Expr | None = None
 
     @property
     def raw(self) -> str:

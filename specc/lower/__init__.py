@@ -1,0 +1,1 @@
+"""From closed formulas to kernels: which schedule fits, and its slots."""

@@ -1,0 +1,99 @@
+"""What is known of an index expression when its variables lie in known ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from specc.instantiate import FALSE, TRUE
+from specc.ops import Bin, Cmp, Expr, Neg, Num, Select, Sort, Var, rebuild, walk
+from specc.passes.simplify import identities
+
+Range = tuple[int, int]
+"""Inclusive."""
+
+
+def bounds_of(e: Expr, ranges: Mapping[str, Range]) -> Range | None:
+    """Interval that holds `e`, or None where nothing is known."""
+    match e:
+        case Num(value) if value.denominator == 1:
+            return int(value), int(value)
+        case Var(name):
+            return ranges.get(name)
+        case Neg(arg):
+            inner = bounds_of(arg, ranges)
+            return None if inner is None else (-inner[1], -inner[0])
+        case Bin(op, left, right, Sort.INDEX):
+            a, b = bounds_of(left, ranges), bounds_of(right, ranges)
+            return None if a is None or b is None else _combine(op, a, b)
+    return None
+
+
+def _combine(op: str, a: Range, b: Range) -> Range | None:
+    match op:
+        case "+":
+            return a[0] + b[0], a[1] + b[1]
+        case "-":
+            return a[0] - b[1], a[1] - b[0]
+        case "·":
+            corners = [x * y for x in a for y in b]
+            return min(corners), max(corners)
+        case "//" if b[0] == b[1] > 0:
+            return a[0] // b[0], a[1] // b[0]
+        case "%" if b[0] == b[1] > 0:
+            inside = a[0] >= 0 and a[1] < b[0]
+            return a if inside else (0, b[0] - 1)
+    return None
+
+
+def decide(e: Expr, ranges: Mapping[str, Range]) -> Expr:
+    """`e` with every comparison that the ranges settle replaced by its truth, and conditionals on it resolved."""
+    if isinstance(e, Select):
+        cond = decide(e.cond, ranges)
+        if cond in (TRUE, FALSE):
+            return decide(e.then if cond == TRUE else e.other, ranges)
+        return Select(cond, decide(e.then, ranges), decide(e.other, ranges), e.sort)
+    if isinstance(e, Cmp):
+        settled = _settle(e, ranges)
+        if settled is not None:
+            return settled
+    return identities(rebuild(e, lambda child: decide(child, ranges)))
+
+
+def _settle(e: Cmp, ranges: Mapping[str, Range]) -> Expr | None:
+    a, b = bounds_of(e.left, ranges), bounds_of(e.right, ranges)
+    if a is None or b is None:
+        return None
+    always = {"<": a[1] < b[0], "<=": a[1] <= b[0], ">": a[0] > b[1], ">=": a[0] >= b[1],
+              "==": a == b and a[0] == a[1], "!=": a[1] < b[0] or a[0] > b[1]}  # fmt: skip
+    never = {"<": a[0] >= b[1], "<=": a[0] > b[1], ">": a[1] <= b[0], ">=": a[1] < b[0],
+             "==": a[1] < b[0] or a[0] > b[1], "!=": a == b and a[0] == a[1]}  # fmt: skip
+    if always[e.op]:
+        return TRUE
+    return FALSE if never[e.op] else None
+
+
+def cut_points(e: Expr, var: str, length: int) -> tuple[int, ...]:
+    """Where comparisons of `var` (plus a constant) with a constant change their truth inside `0 <= var < length`."""
+    points: set[int] = set()
+    for node in walk(e):
+        if isinstance(node, Cmp):
+            for left, right, flip in ((node.left, node.right, False), (node.right, node.left, True)):
+                cut = _cut(left, right, node.op, var, flip)
+                if cut is not None and 0 < cut < length:
+                    points.add(cut)
+    return tuple(sorted(points))
+
+
+def _cut(left: Expr, right: Expr, op: str, var: str, flip: bool) -> int | None:
+    match left, right:
+        case Var(name), Num(c) if name == var:
+            shift = 0
+        case Bin("+", Var(name), Num(k)), Num(c) if name == var:
+            shift = int(k)
+        case Bin("-", Var(name), Num(k)), Num(c) if name == var:
+            shift = -int(k)
+        case _:
+            return None
+    edge = int(c) - shift
+    inclusive = op in ("<=", ">") if not flip else op in (">=", "<")
+    return edge + 1 if inclusive else edge

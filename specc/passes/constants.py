@@ -1,0 +1,59 @@
+"""Real expressions without operands become numbers, evaluated in float64."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from specc.ops import Bin, Call, Expr, Formula, Neg, Num, Pi, Sort
+from specc.passes.rewrite import bottom_up, each
+
+_FUNCTIONS = {
+    "exp": math.exp, "expm1": math.expm1, "log": math.log, "log1p": math.log1p, "sqrt": math.sqrt,
+    "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
+}  # fmt: skip
+
+
+def fold_constants(formula: Formula) -> Formula:
+    """Rational arithmetic stays exact; a root, π or a function value is the nearest float64, which is 29 bits finer
+    than the float32 that kernels compute in."""
+    return each(formula, lambda e: bottom_up(e, fold_real))
+
+
+def fold_real(e: Expr) -> Expr:
+    """One node whose children are folded already."""
+    match e:
+        case Pi():
+            return Num(Fraction(math.pi))
+        case Neg(Num(a, sort)):
+            return Num(-a, sort)
+        case Bin(op, Num(a), Num(b), Sort.REAL):
+            value = _arithmetic(op, a, b)
+            return e if value is None else Num(value)
+        case Call(fn, (Num(a),)) if fn in _FUNCTIONS:
+            return _function(fn, a, e)
+    return e
+
+
+def _function(fn: str, a: Fraction, e: Expr) -> Expr:
+    try:
+        return Num(Fraction(_FUNCTIONS[fn](float(a))))
+    except (ValueError, OverflowError):
+        return e
+
+
+def _arithmetic(op: str, a: Fraction, b: Fraction) -> Fraction | None:
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "·":
+            return a * b
+        case "/" if b != 0:
+            return a / b
+        case "^" if b.denominator == 1 and abs(b) <= 64 and (a != 0 or b >= 0):
+            return a ** int(b)
+        case "^" if a > 0:
+            return Fraction(float(a) ** float(b))
+    return None
