@@ -43,7 +43,11 @@ class SpecError(Exception):
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str]:
     span = diagnostic.span
-    return ("", 0, 0, diagnostic.code) if span is None else (span.source.name, span.line, span.column, diagnostic.code)
+    return (
+        ("", 0, 0, diagnostic.code)
+        if span is None
+        else (span.source.name, span.line, span.column, diagnostic.code)
+    )
 
 
 class Collector:

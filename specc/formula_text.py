@@ -5,9 +5,28 @@ from __future__ import annotations
 from fractions import Fraction
 
 from specc.ops import (
-    Apply, Bin, Call, Cmp, Expr, Formula, Given, Lead, Load, Logic, Named, Neg, Num, Pi, Reduce, Rounded, Select,
-    Size, Softmax, State, Var,
-)  # fmt: skip
+    Apply,
+    Bin,
+    Call,
+    Cmp,
+    Expr,
+    Formula,
+    Given,
+    Lead,
+    Load,
+    Logic,
+    Named,
+    Neg,
+    Num,
+    Pi,
+    Reduce,
+    Rounded,
+    Select,
+    Size,
+    Softmax,
+    State,
+    Var,
+)
 
 LEVEL = {"or": 1, "and": 2, "cmp": 4, "+": 5, "-": 5, "·": 6, "/": 6, "//": 6, "%": 6, "neg": 7, "^": 8}
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -136,5 +155,3 @@ def formula_text(formula: Formula) -> tuple[str, ...]:
 def dims_text(dims: tuple[Expr, ...]) -> str:
     """`[T, 32, 256]`."""
     return "[" + ", ".join(expr_text(d) for d in dims) + "]"
-
-

@@ -51,7 +51,8 @@ def instantiate(
     inputs = tuple(close.tensor(t, dims) for t in op.inputs if not t.optional or t.name in given)
     equations = tuple(_equation(q, close, dims) for q in op.equations)
     recs = tuple(
-        Recurrence(r.name, tuple((v, close(n)) for v, n in r.indices), close(r.init), close(r.step)) for r in op.recs
+        Recurrence(r.name, tuple((v, close(n)) for v, n in r.indices), close(r.init), close(r.step))
+        for r in op.recs
     )
     return Formula(op.name, inputs, equations, recs, tuple(n for n, _ in lead))
 
@@ -156,5 +157,3 @@ def _junction(op: str, args: tuple[Expr, ...]) -> Expr:
 def close_expr(e: Expr, values: Mapping[str, Value], given: Collection[str] = ()) -> Expr:
     """A dimension or condition of an op with `values` put in, folded as far as it goes."""
     return _Closer(values, (), frozenset(given) | frozenset(values))(e)
-
-

@@ -6,9 +6,10 @@ by `specc.format`. Run-time sizes (`T`, `B`, `S`, and `L`, the cached length see
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
+from math import prod
 from pathlib import Path
 
 from specc.ops import Expr, Formula, FormulaTensor, Library, Op
@@ -55,12 +56,19 @@ class LayerClass:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows `low:high` of a checkpoint tensor (its whole first axis unless sliced), part of a weight along axis 0.
-    `name` has the checkpoint prefix in it and `{i}` for the layer; `full` is the checkpoint tensor's shape."""
+    """Rows of a checkpoint tensor, part of a weight along axis 0. `name` has the checkpoint prefix in it and `{i}` for
+    the layer; `full` is the tensor's shape in the checkpoint.
+
+    `view` splits the tensor's rows into axes, and takes `low:high` of `size` from each: ((0, n, n),) is all n rows,
+    ((0, 24, 24), (1, 2, 2), (0, 256, 256)) the second half of each of 24 heads."""
 
     name: str
-    rows: tuple[int, int]
+    view: tuple[tuple[int, int, int], ...]
     full: tuple[int, ...]
+
+    @property
+    def row_count(self) -> int:
+        return prod(high - low for low, high, _ in self.view)
 
 
 @dataclass(frozen=True)
@@ -75,17 +83,22 @@ class Weight:
 
 @dataclass(frozen=True)
 class WireRead:
-    """An operand is fed by wire `wire`, by input `wire`, or by state `state` after `wire` was appended to it."""
+    """An operand is fed by wire or input `wire`, or by state `state` after `wire` was appended to it, or by `state` as
+    it stands (then `wire` is the state's name too). The formula's dims may read several last axes of a wire as one."""
 
     operand: str
     wire: str
     state: str | None = None
 
+    @property
+    def appends(self) -> bool:
+        return self.state is not None and self.wire != self.state
+
 
 @dataclass(frozen=True)
 class WireWrite:
     """A result, cut along its last axis into consecutive views: (wire name, dims). One view for a plain wire.
-    The dims of a view may split the last axis: y[T, N] gives q[T, heads, D]."""
+    The dims of a view may split the last axis: y[T, N] gives q[T, heads, D]. A name of a state replaces it."""
 
     operand: str
     views: tuple[tuple[str, tuple[Expr, ...]], ...]
@@ -93,7 +106,8 @@ class WireWrite:
 
 @dataclass(frozen=True)
 class Application:
-    """One use of the node's op. `label` is None for a node that applies its op once and gives no label."""
+    """One use of the node's op, as its row wires it; `BoundOp.reads` adds the inputs that are wired by name. `label` is
+    None for a node that applies its op once and gives no label."""
 
     label: str | None
     reads: tuple[WireRead, ...]
@@ -105,11 +119,12 @@ class Application:
 @dataclass(frozen=True)
 class BoundOp:
     """The op of one application in one phase, closed: `formula` has only run-time sizes left. `roles` says what each
-    tensor of the formula stores. `operands` gives, per formula tensor, the wire, weight or state that it is."""
+    tensor of the formula stores; `reads` what feeds each operand that is no weight, inputs of the phase included."""
 
     op: Op
     formula: Formula
     roles: tuple[tuple[str, Role], ...]
+    reads: tuple[WireRead, ...]
 
 
 @dataclass(frozen=True)
@@ -156,7 +171,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class StateDecl:
-    """A per-layer state, appended to by a node. `dims` per layer class; the first is the sequence axis."""
+    """A per-layer state of one sequence. `dims` for each layer class (`NodeVariant.layer_class`) that uses it; where the
+    first is `S` the state is appended to along it, otherwise it is replaced."""
 
     name: str
     dims: tuple[tuple[str, tuple[Expr, ...]], ...]
@@ -189,6 +205,8 @@ class Model:
     classes: tuple[LayerClass, ...]
     inputs: tuple[FormulaTensor, ...]
     stream: Stream
+    outputs: tuple[str, ...]
+    """Wires that the model gives to its caller."""
     states: tuple[StateDecl, ...]
     nodes: tuple[NodeVariant, ...]
     """In the order of the page; `order` gives an order of evaluation."""
@@ -202,6 +220,13 @@ class Model:
     def name(self) -> str:
         """Folder name under `generated/`: the stem of the spec file."""
         return self.path.stem if self.path else self.key.rsplit("/", 1)[-1]
+
+    def range_of(self, size: str) -> Domain:
+        """The range of a run-time size; `L`, the keys a prefill sees, has that of `S`. Raises KeyError."""
+        for d in self.domain:
+            if d.name == ("S" if size == "L" else size):
+                return replace(d, name=size)
+        raise KeyError(size)
 
     def variants(self, path: str) -> tuple[NodeVariant, ...]:
         return tuple(n for n in self.nodes if n.path == path)
@@ -221,26 +246,24 @@ class Model:
         for node in self.nodes:
             for piece in (p for w in node.weights if w.tied is None for p in w.pieces):
                 for layer in node.layers or (0,):
-                    size = 1
-                    for d in piece.full:
-                        size *= d
-                    total[piece.name.replace("{i}", str(layer))] = size
+                    total[piece.name.replace("{i}", str(layer))] = prod(piece.full)
         return sum(total.values())
 
 
 def order(nodes: tuple[NodeVariant, ...]) -> tuple[NodeVariant, ...]:
-    """`nodes` so that each stands after those whose wires it reads; ties keep the given order."""
+    """`nodes`, of different paths, so that each stands after those whose wires it reads; ties keep the given order."""
     writers = {wire: n for n in nodes for a in n.applications for w in a.writes for wire, _ in w.views}
-    done: list[NodeVariant] = []
+    done: dict[str, NodeVariant] = {}
 
     def visit(node: NodeVariant) -> None:
-        if node in done:
+        if node.path in done:
             return
         for read in (r for a in node.applications for r in a.reads):
-            if read.wire in writers and writers[read.wire] is not node:
-                visit(writers[read.wire])
-        done.append(node)
+            writer = writers.get(read.wire)
+            if writer is not None and writer.path != node.path and read.wire != read.state:
+                visit(writer)
+        done[node.path] = node
 
     for node in nodes:
         visit(node)
-    return tuple(done)
+    return tuple(done.values())

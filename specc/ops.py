@@ -203,9 +203,26 @@ class Rounded:
 
 
 Expr = (
-    Num | Pi | Size | Var | Lead | Load | State | Neg | Bin | Cmp | Logic | Call | Apply | Reduce | Softmax | Select
-    | Given | Named | Rounded
-)  # fmt: skip
+    Num
+    | Pi
+    | Size
+    | Var
+    | Lead
+    | Load
+    | State
+    | Neg
+    | Bin
+    | Cmp
+    | Logic
+    | Call
+    | Apply
+    | Reduce
+    | Softmax
+    | Select
+    | Given
+    | Named
+    | Rounded
+)
 
 ELEMENTARY: dict[str, int] = {
     "exp": 1, "expm1": 1, "log": 1, "log1p": 1, "sqrt": 1, "tanh": 1, "sin": 1, "cos": 1, "abs": 1, "max": 2, "min": 2,

@@ -162,14 +162,18 @@ class OpsBuilder(ExprBuilder):
 
     def tensor(self, kids: list[Any]) -> s.Tensor:
         name, dims, index, optional = kids
-        return s.Tensor(self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None)
+        return s.Tensor(
+            self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None
+        )
 
     def params(self, kids: list[Any]) -> tuple[s.Param, ...]:
         return tuple(kids)
 
     def param(self, kids: list[Any]) -> s.Param:
         name, kind, optional, default = kids
-        return s.Param(self.at(name), fold_name(str(name)), str(kind or "real"), default, optional is not None)
+        return s.Param(
+            self.at(name), fold_name(str(name)), str(kind or "real"), default, optional is not None
+        )
 
     def names(self, kids: list[Any]) -> tuple[str, ...]:
         return tuple(fold_name(str(k)) for k in kids)
@@ -236,16 +240,25 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
     span = Span(source, max(1, error.line), max(1, error.column))
     match error:
         case UnexpectedCharacters():
-            return Diagnostic("E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ()))
+            return Diagnostic(
+                "E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ())
+            )
         case UnexpectedToken() if error.token.type == "$END" or isinstance(error, UnexpectedEOF):
             return Diagnostic("E102", "the text ends too early", _end(source), _expected(error.accepts or ()))
         case UnexpectedToken():
             found = str(error.token)
             span = Span(source, max(1, error.line), max(1, error.column), max(1, len(found.split("\n")[0])))
             expected = error.accepts or error.expected
-            hint = nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
+            hint = (
+                nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
+            )
             help_ = hint if hint.startswith("did") else _expected(expected)
-            return Diagnostic("E101", f"unexpected {found.strip()!r}" if found.strip() else "unexpected end of line", span, help_)
+            return Diagnostic(
+                "E101",
+                f"unexpected {found.strip()!r}" if found.strip() else "unexpected end of line",
+                span,
+                help_,
+            )
     return Diagnostic("E102", "the text ends too early", _end(source))
 
 
@@ -268,7 +281,9 @@ READABLE = {
 
 
 def _expected(terminals: Sequence[str] | set[str]) -> str:
-    names = sorted({READABLE.get(t, f"`{t.lower().lstrip('_')}`") for t in terminals if not t.startswith("__")})
+    names = sorted(
+        {READABLE.get(t, f"`{t.lower().lstrip('_')}`") for t in terminals if not t.startswith("__")}
+    )
     return "expected " + ", ".join(names) if 0 < len(names) <= 12 else ""
 
 
@@ -277,7 +292,9 @@ def _ops_parser() -> tuple[Lark, list[Comments]]:
     holder = [Comments()]
     callbacks = {"COMMENT": lambda token: holder[0].collect(token)}
     text = grammar("ops") + grammar("expr")
-    return Lark(text, parser="lalr", maybe_placeholders=True, lexer_callbacks=callbacks, propagate_positions=False), holder
+    return Lark(
+        text, parser="lalr", maybe_placeholders=True, lexer_callbacks=callbacks, propagate_positions=False
+    ), holder
 
 
 def parse_ops(source: Source) -> s.OpsFile:

@@ -43,7 +43,5 @@ def _expr(e: Expr, level: Level, ranks: dict[str, int], op: str) -> None:
         _expr(child, level, ranks, op)
 
 
-
-
 def _of_index(e: Expr) -> bool:
     return isinstance(e, Apply) and any(p.sort is Sort.INDEX for p in e.fn.params)

@@ -13,8 +13,25 @@ from specc.lower.contraction import factors
 from specc.lower.draft import Fit, NoFit, axes_of, single, static
 from specc.lower.ranges import bounds_of
 from specc.ops import (
-    Bin, Call, Cmp, Expr, Formula, FormulaEquation, Load, Logic, Num, Reduce, Rounded, Softmax, Sort, Var, free_vars, rebuild, substitute, walk,
-)  # fmt: skip
+    Bin,
+    Call,
+    Cmp,
+    Expr,
+    Formula,
+    FormulaEquation,
+    Load,
+    Logic,
+    Num,
+    Reduce,
+    Rounded,
+    Softmax,
+    Sort,
+    Var,
+    free_vars,
+    rebuild,
+    substitute,
+    walk,
+)
 from specc.passes.rewrite import bottom_up
 from specc.passes.simplify import identities
 
@@ -56,19 +73,39 @@ def attention(formula: Formula) -> Fit:
     if any(set(n for i in a.indices for n in free_vars(i)) - {row.var} for a in row_loads):
         raise NoFit("score, visibility or epilogue reads an operand per head or key")
     schedule = Attention(
-        decode, row, head, keys, Axis(parts.dot.var, parts.dot.extent), columns,
-        _access("q", query), _access("k", _at_kv(key, index)), _access("v", _at_kv(parts.value, index)),
-        row_loads, DOT, score, visible, low, high, head_map, KV_HEAD, ACC,
-        Store(q.tensor.name, tuple(Var(i) for i in q.indices), epilogue), parts.rounded,
-    )  # fmt: skip
+        decode,
+        row,
+        head,
+        keys,
+        Axis(parts.dot.var, parts.dot.extent),
+        columns,
+        _access("q", query),
+        _access("k", _at_kv(key, index)),
+        _access("v", _at_kv(parts.value, index)),
+        row_loads,
+        DOT,
+        score,
+        visible,
+        low,
+        high,
+        head_map,
+        KV_HEAD,
+        ACC,
+        Store(q.tensor.name, tuple(Var(i) for i in q.indices), epilogue),
+        parts.rounded,
+    )
     static(parts.dot.extent, "the inner axis of the query-key product")
     static(columns.extent, "the value columns")
     own = "each row has its own keys (decode)" if decode else "rows share the keys (prefill)"
-    return Fit(schedule, (), f"softmax over `{keys.var}` times values; {own}; {head_map.group} query heads a KV head")
+    return Fit(
+        schedule, (), f"softmax over `{keys.var}` times values; {own}; {head_map.group} query heads a KV head"
+    )
 
 
 def _parts(q: FormulaEquation) -> _Parts:
-    sums = [n for n in walk(q.expr) if isinstance(n, Reduce) and any(isinstance(x, Softmax) for x in walk(n.body))]
+    sums = [
+        n for n in walk(q.expr) if isinstance(n, Reduce) and any(isinstance(x, Softmax) for x in walk(n.body))
+    ]
     outer = [n for n in sums if n.op == "Σ" and n.where is None]
     if len(outer) != 1:
         raise NoFit("it is not one sum weighted by a softmax")

@@ -8,7 +8,23 @@ from specc.ir import Role
 from specc.kernels import Axis, Contraction, Store
 from specc.lower.access import Reader
 from specc.lower.draft import Fit, NoFit, axes_of, single, static
-from specc.ops import Bin, Expr, Formula, Load, Neg, Num, Reduce, Rounded, Select, Softmax, Sort, Var, free_vars, rebuild, walk
+from specc.ops import (
+    Bin,
+    Expr,
+    Formula,
+    Load,
+    Neg,
+    Num,
+    Reduce,
+    Rounded,
+    Select,
+    Softmax,
+    Sort,
+    Var,
+    free_vars,
+    rebuild,
+    walk,
+)
 from specc.passes.rewrite import bottom_up
 
 ACC = "acc"
@@ -35,9 +51,17 @@ def contraction(formula: Formula) -> Fit:
     acc: Expr = Var(ACC, Sort.REAL)
     epilogue = read(_replace(body, total, acc if scale is None else Bin("·", scale, acc, Sort.REAL)))
     schedule = Contraction(
-        tuple(rows), columns, Axis(total.var, total.extent), tuple(read_a.found.values()), tuple(read_b.found.values()),
-        a, b, ACC, tuple(read.found.values()), Store(q.tensor.name, tuple(Var(i) for i in q.indices), epilogue),
-    )  # fmt: skip
+        tuple(rows),
+        columns,
+        Axis(total.var, total.extent),
+        tuple(read_a.found.values()),
+        tuple(read_b.found.values()),
+        a,
+        b,
+        ACC,
+        tuple(read.found.values()),
+        Store(q.tensor.name, tuple(Var(i) for i in q.indices), epilogue),
+    )
     reason = f"one Σ over `{total.var}` of a product that parts into rows and columns `{columns.var}`"
     return Fit(schedule, (), reason)
 
@@ -48,7 +72,10 @@ def _merge_branches(e: Expr) -> Expr:
         case Select(cond, Reduce("Σ", v, n, None, x), Reduce("Σ", w, m, None, y)) if v == w and n == m:
             fx, fy = factors(x), factors(y)
             common = [f for f in fx if f in fy]
-            rest_x, rest_y = _product([f for f in fx if f not in common]), _product([f for f in fy if f not in common])
+            rest_x, rest_y = (
+                _product([f for f in fx if f not in common]),
+                _product([f for f in fy if f not in common]),
+            )
             if rest_x is not None and rest_y is not None and v not in free_vars(cond):
                 chosen = Select(cond, rest_x, rest_y, Sort.REAL)
                 merged = _product([*common, chosen])
@@ -107,4 +134,3 @@ def _reads(e: Expr, var: str) -> bool:
 
 def _replace(e: Expr, old: Expr, new: Expr) -> Expr:
     return new if e == old else rebuild(e, lambda c: _replace(c, old, new))
-

@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from specc.ir import BoundOp, Model, NodeVariant, Phase, Role
-from specc.kernels import Access, Attention, Contraction, Kernel, Operand, Pointwise, RowReduction, Schedule, Store
+from specc.kernels import (
+    Access,
+    Attention,
+    Contraction,
+    Kernel,
+    Operand,
+    Pointwise,
+    RowReduction,
+    Schedule,
+    Store,
+)
 from specc.lower.access import axis_names
 from specc.lower.attention import attention
 from specc.lower.contraction import contraction
@@ -75,9 +85,18 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     operands = tuple(o for o in operands if o.output or o.name in used)
     sizes = dict.fromkeys(d.name for o in operands for d in o.dims if isinstance(d, Size))
     return Kernel(
-        setting.name, formula.op, setting.phase, setting.keys, formula, lowered, fit.schedule, operands, fit.tables,
-        tuple(sizes), fit.reason,
-    )  # fmt: skip
+        setting.name,
+        formula.op,
+        setting.phase,
+        setting.keys,
+        formula,
+        lowered,
+        fit.schedule,
+        operands,
+        fit.tables,
+        tuple(sizes),
+        fit.reason,
+    )
 
 
 def accesses(schedule: Schedule) -> tuple[Access, ...]:
@@ -191,7 +210,8 @@ def _generalise(formulas: tuple[Formula, ...]) -> Formula:
 
     inputs = tuple(tensor(*ts) for ts in zip(*(f.inputs for f in formulas), strict=True))
     equations = tuple(
-        replace(qs[0], tensor=tensor(*(q.tensor for q in qs))) for qs in zip(*(f.equations for f in formulas), strict=True)
+        replace(qs[0], tensor=tensor(*(q.tensor for q in qs)))
+        for qs in zip(*(f.equations for f in formulas), strict=True)
     )
     return replace(first, inputs=inputs, equations=equations)
 
@@ -199,5 +219,3 @@ def _generalise(formulas: tuple[Formula, ...]) -> Formula:
 def lower_model(model: Model) -> tuple[Kernel, ...]:
     """All kernels of a model, in the order of its page. Raises NoSchedule."""
     return tuple(k for node in model.nodes for k in lower_node(model, node))
-
-

@@ -14,7 +14,6 @@ from specc.ops import Bin, Expr, Formula, Num, Reduce, Softmax, Sort, Var, free_
 from specc.passes.rewrite import bottom_up
 from specc.passes.simplify import identities
 
-
 LARGEST = 2**62
 """Stands for the extent of a run-time axis where only its sign matters."""
 
@@ -38,10 +37,14 @@ def pointwise(formula: Formula) -> Fit:
     row_loads, strips = _hoist(tuple(rows), strips)
     schedule = Pointwise(tuple(rows), inner.var, row_loads, tuple(strips))
     cut = f", cut at {', '.join(map(str, cuts))}" if cuts else ""
-    return Fit(schedule, tuple(tables.tables), f"no reduction: each element of `{inner.var}` stands alone{cut}")
+    return Fit(
+        schedule, tuple(tables.tables), f"no reduction: each element of `{inner.var}` stands alone{cut}"
+    )
 
 
-def _strip(formula: Formula, rows: tuple[Axis, ...], var: str, length: int, lows: list[int], tables: Tabulator) -> Strip:
+def _strip(
+    formula: Formula, rows: tuple[Axis, ...], var: str, length: int, lows: list[int], tables: Tabulator
+) -> Strip:
     tables.lengths[var] = length
     stores: list[tuple[str, tuple[Expr, ...], Expr]] = []
     for low in lows:

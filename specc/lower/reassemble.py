@@ -6,11 +6,34 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from specc.ir import Role
-from specc.kernels import Access, Attention, Contraction, Pointwise, RowReduction, Schedule, Store, Strip, Table
+from specc.kernels import (
+    Access,
+    Attention,
+    Contraction,
+    Pointwise,
+    RowReduction,
+    Schedule,
+    Store,
+    Table,
+)
 from specc.ops import (
-    Bin, Cmp, Expr, Formula, FormulaEquation, FormulaTensor, Load, Num, Reduce, Rounded, Select, Softmax, Sort, Var,
-    rebuild, substitute,
-)  # fmt: skip
+    Bin,
+    Cmp,
+    Expr,
+    Formula,
+    FormulaEquation,
+    FormulaTensor,
+    Load,
+    Num,
+    Reduce,
+    Rounded,
+    Select,
+    Softmax,
+    Sort,
+    Var,
+    rebuild,
+    substitute,
+)
 from specc.passes.rewrite import bottom_up
 from specc.passes.simplify import identities
 

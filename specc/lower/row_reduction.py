@@ -11,8 +11,22 @@ from specc.lower.access import Reader
 from specc.lower.draft import Fit, NoFit, axes_of, static
 from specc.lower.pointwise import free_vars_of
 from specc.ops import (
-    Bin, Call, Expr, Formula, Num, Reduce, Select, Softmax, Sort, Var, children, free_vars, rebuild, substitute, walk,
-)  # fmt: skip
+    Bin,
+    Call,
+    Expr,
+    Formula,
+    Num,
+    Reduce,
+    Select,
+    Softmax,
+    Sort,
+    Var,
+    children,
+    free_vars,
+    rebuild,
+    substitute,
+    walk,
+)
 from specc.passes.rewrite import bottom_up
 
 ONE, ZERO = Num(Fraction(1)), Num(Fraction(0))
@@ -32,7 +46,9 @@ def row_reduction(formula: Formula) -> Fit:
         raise NoFit("it has no reduction")
     stages, values = _finish(builder.stages, values, row_vars)
     read = Reader(formula.inputs)
-    stages = [replace(s, map=read(s.map), finish=read(s.finish), where=s.where and read(s.where)) for s in stages]
+    stages = [
+        replace(s, map=read(s.map), finish=read(s.finish), where=s.where and read(s.where)) for s in stages
+    ]
     stores = tuple(
         Store(q.tensor.name, tuple(Var(i) for i in q.indices), read(v))
         for q, v in zip(formula.equations, values, strict=True)
@@ -62,7 +78,9 @@ def reciprocal(e: Expr, rows: set[str], inner: str) -> Expr:
 
     def rule(b: Expr) -> Expr:
         match b:
-            case Bin("/", left, right) if right != ONE and left != ONE and _per_row(right, rows) and not _per_row(left, rows):
+            case Bin("/", left, right) if (
+                right != ONE and left != ONE and _per_row(right, rows) and not _per_row(left, rows)
+            ):
                 return Bin("·", left, Bin("/", ONE, right, Sort.REAL), Sort.REAL)
         return b
 

@@ -17,7 +17,12 @@ _FUNCTIONS = {
 def fold_constants(formula: Formula) -> Formula:
     """Rational arithmetic stays exact; a root, π or a function value is the nearest float64, which is 29 bits finer
     than the float32 that kernels compute in."""
-    return each(formula, lambda e: bottom_up(e, fold_real))
+    return each(formula, fold_constants_in)
+
+
+def fold_constants_in(e: Expr) -> Expr:
+    """The same for one expression."""
+    return bottom_up(e, fold_real)
 
 
 def fold_real(e: Expr) -> Expr:

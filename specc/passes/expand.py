@@ -12,6 +12,13 @@ def inline(e: Apply) -> Expr:
     return substitute(body, {p.name: a for p, a in zip(e.fn.params, e.args, strict=True)})
 
 
+def inline_index_functions(e: Expr) -> Expr:
+    """`e` without scalar functions of an index, such as `invFreq`."""
+    if isinstance(e, Apply) and any(p.sort is Sort.INDEX for p in e.fn.params):
+        return inline_index_functions(inline(e))
+    return rebuild(e, inline_index_functions)
+
+
 def inline_all(formula: Formula) -> Formula:
     """`formula` without any Apply, as `computed as` forms have it."""
 

@@ -22,5 +22,3 @@ def _hoist(e: Expr) -> Expr:
         case Reduce("Σ", var, extent, where, Neg(body)):
             return Neg(_hoist(Reduce("Σ", var, extent, where, body)), Sort.REAL)
     return e
-
-

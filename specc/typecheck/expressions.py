@@ -64,7 +64,7 @@ class Scope:
     """Whether `..` means something here."""
 
     def bind(self, *names: str) -> Scope:
-        return replace(self, vars={**self.vars, **{n: Sort.INDEX for n in names}})
+        return replace(self, vars={**self.vars, **dict.fromkeys(names, Sort.INDEX)})
 
     def visible(self) -> tuple[str, ...]:
         lets = [n for n, let in self.lets.items() if not let.formals]
@@ -198,7 +198,9 @@ def _index(e: s.Index, scope: Scope) -> Expr:
     if _count(e, len(indices), len(tensor.dims), scope):
         for index, dim, item in zip(indices, tensor.dims, e.indices, strict=True):
             if isinstance(index, Lead) != isinstance(dim, Lead):
-                scope.report.error("E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span)
+                scope.report.error(
+                    "E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span
+                )
     return Load(e.name, indices, tensor.sort)
 
 
@@ -214,7 +216,9 @@ def _expand(let: s.Let, args: tuple[s.Expr, ...], span: Span, scope: Scope) -> E
         return POISON
     actual = tuple(_sorted(a, scope, Sort.INDEX) for a in args)
     if len(actual) != len(let.formals):
-        scope.report.error("E308", f"`{let.name}` takes {len(let.formals)} indices, {len(actual)} are given", span)
+        scope.report.error(
+            "E308", f"`{let.name}` takes {len(let.formals)} indices, {len(actual)} are given", span
+        )
         return POISON
     inner = replace(scope.bind(*let.formals), expanding=(*scope.expanding, let.name))
     body = elaborate(let.body, inner)
@@ -287,8 +291,12 @@ def _big(e: s.Big, scope: Scope) -> Expr:
 
 def _softmax(e: s.Softmax, scope: Scope) -> Expr:
     if e.var not in scope.vars:
-        scope.report.error("E301", f"`softmax_{e.var}` stands outside the range of `{e.var}`", e.span,
-                           f"bind it: `Σ_{e.var} softmax_{e.var}(…) · …`")
+        scope.report.error(
+            "E301",
+            f"`softmax_{e.var}` stands outside the range of `{e.var}`",
+            e.span,
+            f"bind it: `Σ_{e.var} softmax_{e.var}(…) · …`",
+        )
         return POISON
     score = _number(e.score, scope)
     visible = None if e.predicate is None else _sorted(e.predicate, scope, Sort.BOOL)

@@ -28,7 +28,6 @@ from specc.ops import (
 from specc.typecheck.expressions import Scope, elaborate
 
 
-
 def check_library(files: Sequence[s.OpsFile]) -> Library:
     """Types all items of all files together, so that order does not matter. Raises SpecError."""
     checker = _LibraryChecker(files)
@@ -51,7 +50,9 @@ class _LibraryChecker:
         table: dict[str, s.Def] | dict[str, s.Op] = self.defs if isinstance(item, s.Def) else self.ops
         if item.name in table:
             first = table[item.name].span
-            self.report.error("E320", f"`{item.name}` is defined twice", item.span, f"first defined at {first!r}")
+            self.report.error(
+                "E320", f"`{item.name}` is defined twice", item.span, f"first defined at {first!r}"
+            )
         else:
             table[item.name] = item  # type: ignore[assignment]
 
@@ -164,7 +165,9 @@ def _param(p: s.Param, scope: Scope) -> ParamSig:
         case "flag", s.Name(_, "True" | "False" as name):
             default = name == "True"
         case "label" | "flag", given:
-            scope.report.error("E316", f"the default of {p.kind} `{p.name}` is a {_wanted(p.kind)}", given.span)
+            scope.report.error(
+                "E316", f"the default of {p.kind} `{p.name}` is a {_wanted(p.kind)}", given.span
+            )
         case _, given:
             default = elaborate(given, replace(scope, sizes={}, tensors={}, lets={}))
     return ParamSig(p.name, p.kind, default, p.optional)
@@ -178,7 +181,9 @@ def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[E
     written: dict[str, Equation] = {}
     for b in (b for b in op.body if isinstance(b, s.Equation)):
         if b.name not in outputs:
-            scope.report.error("E317", f"`{b.name}` is not a result of `{op.name}`", b.span, nearest(b.name, outputs))
+            scope.report.error(
+                "E317", f"`{b.name}` is not a result of `{op.name}`", b.span, nearest(b.name, outputs)
+            )
         elif b.name in written:
             scope.report.error("E320", f"`{b.name}` is defined twice", b.span)
         else:
@@ -201,10 +206,14 @@ def _equation(b: s.Equation, tensor: TensorSig, scope: Scope) -> Equation:
             case s.Name(_, name) if not isinstance(dim, Lead):
                 indices.append(Var(name))
             case _:
-                scope.report.error("E308", "expected an index variable here", item.span, "or `..` for leading axes")
+                scope.report.error(
+                    "E308", "expected an index variable here", item.span, "or `..` for leading axes"
+                )
                 indices.append(Var("_"))
     names = [i.name for i in indices if isinstance(i, Var)]
-    _unique(scope.report, "index", [(n, item) for n, item in zip(names, b.indices[-len(names) :], strict=False)])
+    _unique(
+        scope.report, "index", [(n, item) for n, item in zip(names, b.indices[-len(names) :], strict=False)]
+    )
     body = elaborate(b.body, scope.bind(*names))
     if body.sort is Sort.BOOL:
         scope.report.error("E310", "expected a number, found a condition", b.body.span)
@@ -239,5 +248,3 @@ def _prefill(op: s.Op, library: _LibraryChecker) -> str | None:
         elif any(isinstance(x, s.Prefill) for x in library.ops[b.name].body):
             library.report.error("E321", f"`{b.name}` has a prefill form itself", b.span)
     return named[0].name if named else None
-
-

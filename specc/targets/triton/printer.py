@@ -1,0 +1,283 @@
+"""Scalar expressions as Triton source."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from specc.formula_text import expr_text
+from specc.ops import (
+    Apply,
+    Bin,
+    Call,
+    Cmp,
+    Expr,
+    Logic,
+    Neg,
+    Num,
+    Rounded,
+    ScalarDef,
+    Select,
+    Size,
+    Sort,
+    Var,
+    children,
+    walk,
+)
+from specc.passes.constants import fold_constants_in
+from specc.passes.expand import inline_index_functions
+
+FUNCTIONS = {
+    "exp": "tl.exp",
+    "log": "tl.log",
+    "sqrt": "tl.sqrt_rn",
+    "abs": "tl.abs",
+    "max": "tl.maximum",
+    "min": "tl.minimum",
+    "tanh": "libdevice.tanh",
+    "log1p": "libdevice.log1p",
+    "expm1": "libdevice.expm1",
+    "sin": "libdevice.sin",
+    "cos": "libdevice.cos",
+}
+"""Float32 functions. `tl` itself has no tanh, log1p or expm1; its sin and cos are the same library calls."""
+
+TURNS = {"sin": "libdevice.sinpi", "cos": "libdevice.cospi"}
+"""Functions of a float64 angle: it is reduced to a fraction of a turn in float64, and only then made float32."""
+
+
+ATOM, POWER, UNARY, PRODUCT, SUM, COMPARE, LOOSE = 9, 8, 7, 6, 5, 4, 0
+LEVELS = {"+": SUM, "-": SUM, "·": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
+
+
+def snake(name: str) -> str:
+    """`geluTanh` as `gelu_tanh`."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+class Printer:
+    """Prints expressions whose `Var`s are local variables of a kernel.
+
+    roles: the storage type of each role, as an expression of the kernel, for `Rounded`.
+    doubles: names that hold float64 values. nonneg: integer names that are never negative.
+    """
+
+    def __init__(
+        self,
+        roles: Mapping[str, str] | None = None,
+        doubles: Collection[str] = (),
+        nonneg: Collection[str] = (),
+    ) -> None:
+        self.roles = dict(roles or {})
+        self.doubles = frozenset(doubles)
+        self.nonneg = frozenset(nonneg)
+        self.named: dict[Expr, str] = {}
+
+    def expr(self, e: Expr) -> str:
+        """`e` as one Triton expression."""
+        return self._text(e, LOOSE)
+
+    def block(self, named: Sequence[tuple[str, Expr]], prefix: str = "t") -> list[str]:
+        """One assignment for each (name, expression); what occurs twice is computed once, before it is needed."""
+        uses = _uses([e for _, e in named])
+        shared = [e for e, count in uses.items() if count > 1 and _worth_naming(e)]
+        lines: list[str] = []
+        for e in sorted(shared, key=_size):
+            text = self._text(e, LOOSE)
+            self.named[e] = f"{prefix}{len(self.named) + 1}"
+            lines.append(f"{self.named[e]} = {text}")
+        return lines + [f"{name} = {self.expr(e)}" for name, e in named]
+
+    def _text(self, e: Expr, outer: int) -> str:
+        if e in self.named:
+            return self.named[e]
+        text, level = self._print(e)
+        return f"({text})" if level < outer else text
+
+    def _print(self, e: Expr) -> tuple[str, int]:
+        match e:
+            case Num(value, sort):
+                return _number(value, sort)
+            case Var(name) | Size(name):
+                return name, ATOM
+            case Neg(arg):
+                return "-" + self._text(arg, UNARY), UNARY
+            case Bin("^", left, Num(n)) if n.denominator == 1 and 2 <= n <= 8:
+                return " * ".join([self._text(left, POWER)] * int(n)), PRODUCT
+            case Bin("//" | "%"):
+                return self._floor(e)
+            case Bin(op, left, right):
+                level = LEVELS[op]
+                symbol = "*" if op == "·" else op
+                return f"{self._real(left, e, level)} {symbol} {self._real(right, e, level + 1)}", level
+            case Cmp(op, left, right):
+                return f"{self._text(left, SUM)} {op} {self._text(right, SUM)}", COMPARE
+            case Logic("not", (arg,)):
+                return f"~{self._text(arg, ATOM)}", UNARY
+            case Logic(op, args) if args:
+                return f" {'&' if op == 'and' else '|'} ".join(self._text(a, ATOM) for a in args), COMPARE + 1
+            case Logic(op):
+                return str(op == "true"), ATOM
+            case Select(cond, then, other):
+                a, b = (_literal(x) if e.sort is Sort.REAL else None for x in (then, other))
+                return f"tl.where({self.expr(cond)}, {a or self.expr(then)}, {b or self.expr(other)})", ATOM
+            case Call(fn, args):
+                return self._call(fn, args), ATOM
+            case Apply(fn, args):
+                return f"{snake(fn.name)}({', '.join(self.expr(a) for a in args)})", ATOM
+            case Rounded(inner, role):
+                return self._rounded(inner, role), ATOM
+        raise TypeError(f"{type(e).__name__} is not a scalar expression of a kernel: {expr_text(e)}")
+
+    def _real(self, e: Expr, parent: Bin, level: int) -> str:
+        """An operand of real arithmetic; integers are converted, to float64 where the partner is one."""
+        if parent.sort is Sort.REAL and e.sort is Sort.INDEX and not isinstance(e, Num):
+            return f"{self._text(e, ATOM)}.to({'tl.float64' if self.is_double(parent) else 'tl.float32'})"
+        if isinstance(e, Num) and parent.sort is Sort.REAL:
+            text, own = _number(e.value, Sort.REAL)
+            return f"({text})" if own < level else text
+        return self._text(e, level)
+
+    def _floor(self, e: Bin) -> tuple[str, int]:
+        """Python's floor division and remainder; Triton's truncate, which differs for negative operands."""
+        left, right = self._text(e.left, PRODUCT), self._text(e.right, UNARY)
+        if self.is_nonneg(e.left) and self.is_nonneg(e.right):
+            return f"{left} {e.op} {right}", PRODUCT
+        remainder = f"({left} % {right} + {right}) % {right}"
+        if e.op == "%":
+            return remainder, PRODUCT
+        return f"({self._text(e.left, SUM)} - {remainder}) // {right}", PRODUCT
+
+    def _call(self, fn: str, args: tuple[Expr, ...]) -> str:
+        if fn in TURNS and self.is_double(args[0]):
+            return f"{TURNS[fn]}(2.0 * turn_fraction({self.expr(args[0])}))"
+        sorts = {a.sort for a in args}
+        real = len(sorts) > 1 or (Sort.INDEX in sorts and fn not in ("abs", "max", "min"))
+        parts = [self._argument(a, real) for a in args]
+        return f"{FUNCTIONS[fn]}({', '.join(parts)})"
+
+    def _argument(self, e: Expr, real: bool) -> str:
+        if not real or e.sort is not Sort.INDEX:
+            return self.expr(e)
+        return _literal(e) or f"{self._text(e, ATOM)}.to(tl.float32)"
+
+    def _rounded(self, inner: Expr, role: str) -> str:
+        value = self.expr(inner)
+        if isinstance(inner, Num):
+            value = f"tl.full((), {value}, tl.float32)"
+        elif not isinstance(inner, Var | Call | Apply | Select):
+            value = f"({value})"
+        return f"{value}.to({self.roles[role]}).to(tl.float32)"
+
+    def is_double(self, e: Expr) -> bool:
+        """Whether `e` is computed in float64: it reads a table, outside of a function."""
+        if isinstance(e, Call | Apply):
+            return False
+        if isinstance(e, Var):
+            return e.name in self.doubles
+        return any(self.is_double(c) for c in children(e))
+
+    def is_nonneg(self, e: Expr) -> bool:
+        """Whether an integer expression is known to be 0 or more."""
+        match e:
+            case Num(value):
+                return value >= 0
+            case Size():
+                return True
+            case Var(name):
+                return name in self.nonneg
+            case Bin("+" | "·" | "//" | "%", left, right):
+                return self.is_nonneg(left) and self.is_nonneg(right)
+        return False
+
+
+def _number(value: Fraction, sort: Sort) -> tuple[str, int]:
+    if sort is Sort.INDEX and value.denominator == 1:
+        return str(int(value)), ATOM if value >= 0 else UNARY
+    return repr(float(value)), ATOM if value >= 0 else UNARY
+
+
+def _literal(e: Expr) -> str | None:
+    """A number as a real literal."""
+    return _number(e.value, Sort.REAL)[0] if isinstance(e, Num) else None
+
+
+def _uses(exprs: Iterable[Expr]) -> Counter[Expr]:
+    """How often each subexpression is needed, counting what is inside a repeated one once."""
+    uses: Counter[Expr] = Counter()
+
+    def visit(e: Expr) -> None:
+        uses[e] += 1
+        if uses[e] == 1:
+            if isinstance(e, Bin) and e.op == "^":
+                uses[e.left] += 1
+            for child in children(e):
+                visit(child)
+
+    for e in exprs:
+        visit(e)
+    return uses
+
+
+def _worth_naming(e: Expr) -> bool:
+    return not isinstance(e, Num | Var | Size | Neg | Cmp | Logic) and bool(children(e))
+
+
+def _size(e: Expr) -> int:
+    return sum(1 for _ in walk(e))
+
+
+def functions_used(exprs: Iterable[Expr]) -> tuple[ScalarDef, ...]:
+    """Scalar functions that `exprs` call, each after those that it calls itself."""
+    found: dict[str, ScalarDef] = {}
+
+    def visit(e: Expr) -> None:
+        for node in walk(e):
+            if isinstance(node, Apply) and node.fn.name not in found:
+                visit(node.fn.computed or node.fn.body)
+                found.setdefault(node.fn.name, node.fn)
+
+    for e in exprs:
+        visit(e)
+    return tuple(found.values())
+
+
+def function_source(fn: ScalarDef) -> str:
+    """A device function, printed from the `computed as` form of `fn` where it has one."""
+    body = fold_constants_in(inline_index_functions(fn.computed or fn.body))
+    printer = Printer()
+    *lines, result = printer.block([("result", body)])
+    result = "return " + result.removeprefix("result = ")
+    params = ", ".join(p.name for p in fn.params)
+    doc = f"{fn.name}({params}) = {expr_text(fn.body)}"
+    if fn.computed is not None:
+        doc += f"\n\n    computed as {expr_text(fn.computed)}\n    "
+    inner = "\n    ".join([f'"""{doc}"""', *lines, result])
+    return f"@triton.jit\ndef {snake(fn.name)}({params}):\n    {inner}\n"
+
+
+TURN_FRACTION = '''@triton.jit
+def turn_fraction(angle):
+    """`angle` (float64, radians) in turns, less the nearest whole number of turns, as float32 in [-0.5, 0.5]."""
+    turns = angle * 0.15915494309189535
+    return (turns - tl.floor(turns + 0.5)).to(tl.float32)
+'''
+"""Helper that `Printer` calls for sin and cos of a float64 angle."""
+
+
+def uses_turns(exprs: Iterable[Expr], doubles: Collection[str]) -> bool:
+    """Whether printing `exprs` calls `turn_fraction`."""
+    printer = Printer(doubles=doubles)
+    return any(
+        isinstance(n, Call) and n.fn in TURNS and printer.is_double(n.args[0]) for e in exprs for n in walk(e)
+    )
+
+
+def uses_libdevice(exprs: Iterable[Expr], doubles: Collection[str]) -> bool:
+    """Whether printing `exprs`, with the functions they use, calls libdevice."""
+    roots = list(exprs)
+    roots += [fn.computed or fn.body for fn in functions_used(roots)]
+    calls = [n for e in roots for n in walk(e) if isinstance(n, Call)]
+    return uses_turns(roots, doubles) or any(FUNCTIONS[c.fn].startswith("libdevice") for c in calls)
