@@ -103,7 +103,9 @@ class SpecBuilder(ExprBuilder):
 
     def layer_class(self, kids: list[Any]) -> m.LayerClass:
         name, label, where, sizes = kids
-        return m.LayerClass(self.at(name), (), fold_name(str(name)), unquote(label) if label else "", where, sizes or ())
+        return m.LayerClass(
+            self.at(name), (), fold_name(str(name)), unquote(label) if label else "", where, sizes or ()
+        )
 
     def layers(self, kids: list[Any]) -> m.Layers:
         return m.Layers(self.at(kids[0]), (), kids[1], tuple(kids[2:]))

@@ -1,0 +1,134 @@
+"""The constants cell of a node: values for the sizes, numbers, flags and labels of its op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+
+from specc import syntax as s
+from specc import syntax_spec as m
+from specc.diagnostics import Collector, nearest
+from specc.formula_text import expr_text
+from specc.instantiate import FALSE, TRUE, Value
+from specc.ops import Bin, Expr, Logic, Num, Op, ParamSig, Size, walk
+from specc.typecheck.shapes import dim_names
+from specc.typecheck.values import Lookup, as_real, attempt, condition, evaluate, mistake, natural, number, table
+
+FLAGS = {"True": True, "False": False}
+
+
+@dataclass(frozen=True)
+class Constants:
+    """`shown`: as written in the cell, sorted by name. `names`: what names mean in the rest of the row."""
+
+    shown: tuple[tuple[str, Value], ...]
+    names: Mapping[str, Expr]
+    ops: tuple[Op, ...]
+
+    def of(self, op: Op) -> dict[str, Value]:
+        """The constants that `op` takes, defaults put in."""
+        known = {p.name for p in op.params} | set(dim_names(op))
+        values = {p.name: p.default for p in op.params if p.default is not None}
+        return values | {n: v for n, v in self.shown if n in known}
+
+
+def check_constants(row: m.Row, ops: tuple[Op, ...], names: Mapping[str, Expr], report: Collector) -> Constants:
+    """Evaluates the cell from left to right; each constant is known to those after it. `ops`: the op of the row and
+    its prefill form."""
+    scope = dict(names)
+    shown: dict[str, Value] = {}
+    params = {p.name: p for op in reversed(ops) for p in op.params}
+    for constant in row.constants:
+        name = constant.name
+        if name in shown:
+            report.error("E204", f"constant `{name}` is given twice", constant.span)
+            continue
+        value = attempt(report, lambda c=constant: _value(c, params, ops, row, table(scope)))  # type: ignore[misc]
+        if value is not None:
+            shown[name] = value
+            if not isinstance(value, str | bool):
+                scope[name] = value
+    return Constants(tuple(sorted(shown.items())), scope, ops)
+
+
+def _value(
+    constant: m.Constant, params: Mapping[str, ParamSig], ops: tuple[Op, ...], row: m.Row, lookup: Lookup
+) -> Value:
+    name = constant.name
+    param = params.get(name)
+    if param is None and name not in dim_names(ops[0]) and name not in used_names(row):
+        known = (*params, *dim_names(ops[0]))
+        raise mistake("E231", f"`{ops[0].name}` has no constant `{name}`", constant.span, nearest(name, known))
+    written = s.Name(constant.span, name) if constant.value is None else constant.value
+    kind = "nat" if param is None else param.kind
+    match kind:
+        case "flag":
+            return _flag(name, written, lookup)
+        case "label":
+            return _label(name, written, param)
+        case "real":
+            value = as_real(evaluate(written, lookup))
+            if any(isinstance(n, Size | Logic) for n in walk(value)):
+                raise mistake("E233", f"`{name}` is to be a number that is known now", written.span)
+            return value
+    least = 0 if param is not None and name not in dim_names(ops[0]) else 1
+    return number(natural(written, lookup, f"`{name}`", least))
+
+
+def _flag(name: str, written: s.Expr, lookup: Lookup) -> bool:
+    if isinstance(written, s.Name) and written.name in FLAGS:
+        return FLAGS[written.name]
+    if isinstance(written, s.Name | s.Number):
+        raise mistake("E233", f"`{name}` is a flag", written.span, "write True or False")
+    return condition(written, lookup)
+
+
+def _label(name: str, written: s.Expr, param: ParamSig | None) -> str:
+    if not isinstance(written, s.Name):
+        raise mistake("E233", f"`{name}` is a label", written.span, "write a bare word")
+    default = None if param is None else param.default
+    if isinstance(default, str) and written.name != default:
+        raise mistake("E233", f"`{name}` is `{default}` in this op, not `{written.name}`", written.span)
+    return written.name
+
+
+def used_names(row: m.Row) -> set[str]:
+    """Names that the shapes of a row's wires and weights mention."""
+    return {e.name for e in _names((row.applies, row.weights))}
+
+
+def _names(value: object) -> Iterator[s.Name]:
+    if isinstance(value, tuple):
+        for v in value:
+            yield from _names(v)
+    elif isinstance(value, s.Name):
+        yield value
+    elif isinstance(value, s.Node):
+        for f in fields(value):
+            yield from _names(getattr(value, f.name))
+
+
+def check_requires(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
+    """Raises SpecError (E236) for the first `require` of `op` that does not hold."""
+    from specc.instantiate import close_expr
+
+    for wanted in op.requires:
+        if close_expr(wanted, values) != FALSE:
+            continue
+        names = list(dict.fromkeys(n.name for n in walk(wanted) if isinstance(n, Size)))
+        shown = ", ".join(f"{n}={expr_text(v)}" for n in names if not isinstance(v := values[n], str | bool))
+        span = next((c.span for c in row.constants if c.name in names), row.op.span)
+        message = f"`{op.name}` requires {expr_text(wanted)}; here {shown}"
+        raise mistake("E236", message, span)
+
+
+def check_complete(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
+    """Raises SpecError (E232) for a constant or dim of `op` that nothing gives."""
+    needed = [p.name for p in op.params if p.default is None and not p.optional]
+    for name in dict.fromkeys((*needed, *dim_names(op))):
+        if name not in values:
+            help_ = f"add `{name}=…` to the constants"
+            raise mistake("E232", f"`{row.path}`: nothing gives `{name}` of `{op.name}`", row.op.span, help_)
+
+
+__all__ = ["TRUE", "Bin", "Constants", "Num", "check_complete", "check_constants", "check_requires", "used_names"]

@@ -1,0 +1,192 @@
+"""From a Model Spec as written to a typed model. Every mistake is reported, all of them together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from specc import syntax_spec as m
+from specc.diagnostics import Collector, nearest
+from specc.formula_text import dims_text, expr_text
+from specc.ir import Model, NodeVariant, StateDecl, Stream
+from specc.ops import FormulaTensor, Library, Op, Sort
+from specc.typecheck.flow import Flow, check_flow, stands_in
+from specc.typecheck.rows import bind_row
+from specc.typecheck.shapes import Dims, shape
+from specc.typecheck.sizes import Frame, Group, check_frame
+from specc.typecheck.surroundings import check_config, check_profile
+from specc.typecheck.values import attempt, table
+from specc.typecheck.weights import Taken, check_tied, check_tiling, take
+from specc.typecheck.wires import Wire, World
+
+
+def check_model(spec: m.SpecFile, library: Library) -> Model:
+    """The typed model that `spec` describes. Raises SpecError with all mistakes that can be seen at once."""
+    report = Collector()
+    frame = check_frame(spec, report)
+    builder = _Builder(spec, library, frame, report)
+    model = builder.build()
+    report.finish()
+    return model
+
+
+class _Builder:
+    def __init__(self, spec: m.SpecFile, library: Library, frame: Frame, report: Collector) -> None:
+        self.spec, self.library, self.frame, self.report = spec, library, frame, report
+        self.ops = {o.name: o for o in library.ops}
+        self.variants: dict[int, NodeVariant] = {}
+        self.state_dims: dict[str, dict[str, Dims]] = {}
+        self.failed: set[int] = set()
+
+    def build(self) -> Model:
+        self._check_cells()
+        inputs = self._inputs()
+        flow = check_flow(self.spec, self.frame.groups, self.report)
+        outer = {t.name: Wire(t.name, t.dims, t.sort) for t in inputs}
+        outer |= self._bind(flow.before, self.frame.outside, outer, -1)
+        stream = self._stream(outer)
+        inside = outer | {stream.name: Wire(stream.name, stream.dims, origin="stream")}
+        for group, rows in zip(self.frame.groups, flow.inside, strict=True):
+            written = self._bind(rows, group, inside, 0)
+            self._check_stream(self.spec.stream.next.name, written, stream, group)
+        self._bind(flow.after, self.frame.outside, inside, 1)
+        nodes = tuple(self.variants[id(r)] for r in self.spec.nodes.rows if id(r) in self.variants)
+        self._check_tied(nodes)
+        self._check_pieces(flow)
+        profile = check_profile(self.spec.profile, self.library, self.report)
+        config = check_config(self.spec.config, self.frame, self.report)
+        if not self.report.found:
+            self._check_unused()
+        return self._model(nodes, inputs, stream, profile, config)
+
+    def _model(self, nodes, inputs, stream, profile, config) -> Model:  # type: ignore[no-untyped-def]
+        spec, frame = self.spec, self.frame
+        states = tuple(StateDecl(n, tuple(dims.items())) for n, dims in self.state_dims.items())
+        return Model(
+            key=spec.model.key, version=spec.model.version, official_class=spec.official.text if spec.official else "",
+            about=spec.about.text if spec.about else "", domain=frame.domain, page=frame.page, sizes=frame.sizes,
+            layer_count=frame.layer_count, classes=frame.classes, inputs=inputs, stream=stream,
+            outputs=tuple(n.name for n in spec.output.names), states=states, nodes=nodes, profile=profile, config=config,
+            library=self.library, path=Path(spec.span.source.name),
+        )  # fmt: skip
+
+    def _check_cells(self) -> None:
+        """E230, E212: every row names an op and a set of layers that exist."""
+        classes = [c.name for c in self.frame.classes]
+        for row in self.spec.nodes.rows:
+            if row.op.name not in self.ops:
+                self.report.error("E230", f"unknown op `{row.op.name}`", row.op.span, nearest(row.op.name, self.ops))
+            if row.layers.name not in ("-", "all", *classes):
+                help_ = nearest(row.layers.name, ["-", "all", *classes])
+                self.report.error("E212", f"no layer class `{row.layers.name}`", row.layers.span, help_)
+
+    def _inputs(self) -> tuple[FormulaTensor, ...]:
+        found: dict[str, FormulaTensor] = {}
+        for d in self.spec.inputs.items if self.spec.inputs else ():
+            if d.tensor.name in found:
+                self.report.error("E204", f"input `{d.tensor.name}` is declared twice", d.span)
+                continue
+            dims = attempt(self.report, lambda d=d: shape(d.tensor.dims, table(self.frame.outside.names)))  # type: ignore[misc]
+            found[d.tensor.name] = FormulaTensor(d.tensor.name, dims or (), Sort.INDEX if d.tensor.index else Sort.REAL)
+        return tuple(found.values())
+
+    def _stream(self, outer: dict[str, Wire]) -> Stream:
+        written = self.spec.stream
+        name = written.tensor.name
+        dims = attempt(self.report, lambda: shape(written.tensor.dims, table(self.frame.outside.names))) or ()
+        first = outer.get(written.first.name)
+        if first is not None and first.dims is not None and dims and first.dims != dims:
+            message = f"`{first.name}` is {dims_text(first.dims)}, the stream `{name}` is {dims_text(dims)}"
+            self.report.error("E240", message, written.first.span)
+        return Stream(name, dims, written.first.name, written.next.name)
+
+    def _check_stream(self, name: str, written: dict[str, Wire], stream: Stream, group: Group) -> None:
+        wire = written.get(name)
+        if wire is not None and wire.dims is not None and stream.dims and wire.dims != stream.dims:
+            message = f"`{name}` is {dims_text(wire.dims)} in {group}, the stream is {dims_text(stream.dims)}"
+            self.report.error("E240", message, self.spec.stream.next.span)
+
+    def _bind(self, rows: tuple[m.Row, ...], group: Group, known: dict[str, Wire], side: int) -> dict[str, Wire]:
+        """Binds rows in order; gives the wires that they write."""
+        wires, written = dict(known), dict[str, Wire]()
+        states = self._states(rows, group)
+        inputs = tuple(d.tensor.name for d in self.spec.inputs.items) if self.spec.inputs else ()
+        for row in rows:
+            for arg in (a for apply in row.applies for a in apply.args):
+                wires.setdefault(arg.wire, Wire(arg.wire, None))
+            op = self.ops.get(row.op.name)
+            new = self._bind_row(row, op, group, World(wires, states, inputs), side)
+            written |= new
+            wires |= new
+        return written
+
+    def _bind_row(self, row: m.Row, op: Op | None, group: Group, world: World, side: int) -> dict[str, Wire]:
+        if op is None:
+            return {o.wire: Wire(o.wire, None) for a in row.applies for o in a.outs}
+        variant, written = bind_row(row, op, self.library, group, world, self.spec.checkpoint, self.report)
+        if variant is None:
+            self.failed.add(id(row))
+            return written
+        layers = tuple(sorted(i for g in self.frame.groups if stands_in(row, g) for i in g.layers))
+        variant = replace(variant, layers=layers if side == 0 else None, outside_order=side)
+        other = self.variants.setdefault(id(row), variant)
+        if other != variant:
+            self._differs(row, other, variant, group)
+        for apply in row.applies:
+            for name in [a.state.name if a.state else a.wire for a in apply.args] + [o.wire for o in apply.outs]:
+                if name in world.states:
+                    self.state_dims.setdefault(name, {})[row.layers.name] = world.states[name]
+        return written
+
+    def _differs(self, row: m.Row, first: NodeVariant, second: NodeVariant, group: Group) -> None:
+        pairs = zip(first.constants, second.constants, strict=False)
+        names = [f"`{a}` is {_shown(x)} and {_shown(y)}" for (a, x), (_, y) in pairs if x != y]
+        what = ", ".join(names) or "its shapes differ"
+        message = f"`{row.path}` differs between its layers ({group}): {what}"
+        self.report.error("E235", message, row.layers.span, "write one row for each layer class")
+
+    def _states(self, rows: tuple[m.Row, ...], group: Group) -> dict[str, Dims]:
+        """Dims of the states that `rows` use."""
+        args = {a.state.name if a.state else a.wire for r in rows for x in r.applies for a in x.args}
+        used = args | {o.wire for r in rows for x in r.applies for o in x.outs}
+        found: dict[str, Dims] = {}
+        for d in self.spec.states.items if self.spec.states else ():
+            if d.tensor.name in used:
+                dims = attempt(self.report, lambda d=d: shape(d.tensor.dims, table(group.names)))  # type: ignore[misc]
+                found[d.tensor.name] = dims or ()
+        return found
+
+    def _check_tied(self, nodes: tuple[NodeVariant, ...]) -> None:
+        known = {(n.path, w.name): w.shape for n in nodes if n.layers is None for w in n.weights if w.tied is None}
+        for row in self.spec.nodes.rows:
+            variant = self.variants.get(id(row))
+            if variant is None:
+                continue
+            default = next((p.default for p in variant.op.params if p.name == "tied"), None)
+            flag = dict(variant.constants).get("tied", default)
+            attempt(self.report, lambda r=row, v=variant, f=flag: check_tied(r, v.weights, f, known))  # type: ignore[misc]
+
+    def _check_pieces(self, flow: Flow) -> None:
+        if self.failed:
+            return
+        for rows in (flow.before + flow.after, *flow.inside):
+            taken: Taken = {}
+            for row in rows:
+                if id(row) in self.variants:
+                    take(taken, self.variants[id(row)].weights, row)
+            check_tiling(taken, self.report)
+
+    def _check_unused(self) -> None:
+        """E253, E256: inputs and states that no node reads."""
+        bound = [b for v in self.variants.values() for _, phase in v.bound for b in phase]
+        read = {r.wire for b in bound for r in b.reads}
+        for d in self.spec.inputs.items if self.spec.inputs else ():
+            if d.tensor.name not in read:
+                self.report.error("E253", f"nothing reads input `{d.tensor.name}`", d.span)
+        for d in self.spec.states.items if self.spec.states else ():
+            if d.tensor.name not in self.state_dims:
+                self.report.error("E256", f"no node uses state `{d.tensor.name}`", d.span)
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, str | bool) else expr_text(value)  # type: ignore[arg-type]

@@ -1,0 +1,277 @@
+"""One row of the node table in one group of layers: constants, weights, wires and the closed formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from specc import syntax as s
+from specc import syntax_spec as m
+from specc.diagnostics import Collector, SpecError
+from specc.formula_text import dims_text
+from specc.instantiate import instantiate
+from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, WireRead, WireWrite
+from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, walk
+from specc.typecheck.constants import Constants, check_complete, check_constants, check_requires
+from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, rename, shape, width
+from specc.typecheck.sizes import RUNTIME, Group
+from specc.typecheck.values import attempt, mistake, number, table
+from specc.typecheck.weights import check_weights
+from specc.typecheck.wires import Wire, World, assign, phase_reads, read_dims, read_of, weight_operands
+
+NO_OUTPUT = "_"
+"""Written for a result that nobody wants."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A row where one group of layers makes it mean something. `forms`: the row's op stands last."""
+
+    row: m.Row
+    forms: tuple[tuple[Phase, Op], ...]
+    constants: Constants
+    weights: tuple[Weight, ...]
+    world: World
+    group: Group
+
+    @property
+    def op(self) -> Op:
+        return self.forms[-1][1]
+
+    def shape(self, written: tuple[s.Expr, ...]) -> Dims:
+        return shape(written, table(self.constants.names))
+
+
+Bound = tuple[Application, dict[Phase, BoundOp]]
+
+
+def forms_of(op: Op, library: Library) -> tuple[tuple[Phase, Op], ...]:
+    """The forms of an op: prefill and decode, or one for both."""
+    if op.prefill is None:
+        return ((Phase.PREFILL, op),)
+    return ((Phase.PREFILL, library.op(op.prefill)), (Phase.DECODE, op))
+
+
+def bind_row(
+    row: m.Row, op: Op, library: Library, group: Group, world: World, checkpoint: m.Checkpoint | None,
+    report: Collector,
+) -> tuple[NodeVariant | None, dict[str, Wire]]:  # fmt: skip
+    """The variant that `row` is in `group`, None where it has mistakes, and the wires that it writes."""
+    before = len(report.found)
+    forms = forms_of(op, library)
+    constants = check_constants(row, tuple(o for _, o in reversed(forms)), group.names, report)
+    weights = check_weights(row, constants.names, checkpoint, report)
+    site = Site(row, forms, constants, weights, world, group)
+    _check_labels(row, report)
+    written = _declared(site)
+    if len(report.found) > before:
+        return None, written
+    bound = [b for a in row.applies if (b := attempt(report, lambda a=a: _apply(a, site))) is not None]  # type: ignore[misc]
+    for application, _ in bound:
+        written |= _wires(application, row)
+    if len(bound) < len(row.applies):
+        return None, written
+    _check_weight_use(site, bound, report)
+    return _variant(site, bound), written
+
+
+def _variant(site: Site, bound: list[Bound]) -> NodeVariant:
+    row = site.row
+    inside = row.layers.name != "-"
+    phases = tuple((phase, tuple(forms[phase] for _, forms in bound)) for phase, _ in site.forms)
+    return NodeVariant(
+        row.path, site.op, site.group.layers if inside else None, row.layers.name if inside else None,
+        site.constants.shown, tuple(a for a, _ in bound), phases, site.weights, 0, row.span,
+    )  # fmt: skip
+
+
+def _check_labels(row: m.Row, report: Collector) -> None:
+    labels: set[str] = set()
+    if not row.applies:
+        report.error("E237", f"`{row.path}` has no wires", row.span, "write `input -> output`")
+    for apply in row.applies:
+        if apply.label is None and len(row.applies) > 1:
+            report.error("E237", "each use of the op takes a label here", apply.span, "write `label: …`")
+        elif apply.label is not None and apply.label in labels:
+            report.error("E204", f"label `{apply.label}` is given twice", apply.span)
+        labels.add(apply.label or "")
+
+
+def _declared(site: Site) -> dict[str, Wire]:
+    """The wires a row writes, with the shapes that stand there, for rows that read them though this one is wrong."""
+    found: dict[str, Wire] = {}
+    for out in (o for a in site.row.applies for o in a.outs if o.wire != NO_OUTPUT):
+        dims = None if out.dims is None else attempt(Collector(), lambda o=out: site.shape(o.dims or ()))  # type: ignore[misc]
+        found[out.wire] = Wire(out.wire, dims, origin=site.row.path)
+    return found
+
+
+def _wires(application: Application, row: m.Row) -> dict[str, Wire]:
+    views = [v for w in application.writes for v in w.views]
+    return {name: Wire(name, dims, origin=row.path) for name, dims in views}
+
+
+def _check_weight_use(site: Site, bound: list[Bound], report: Collector) -> None:
+    used = {name for a, _ in bound for _, name in a.weights}
+    for weight in site.row.weights:
+        if weight.name not in used:
+            message = f"no operand of `{site.op.name}` takes weight `{weight.name}`"
+            report.error("E264", message, weight.span, f"write `with operand={weight.name}` after the wires")
+
+
+def _apply(apply: m.Apply, site: Site) -> Bound:
+    """One use of the op, closed in each phase. Raises SpecError, an empty one where a wire it reads is in error."""
+    weights = weight_operands(apply, site.row, site.op)
+    args = assign(apply, site.op, weights)
+    wired = {t.name: read_of(t.name, args[t.name], site.world) for t in site.op.inputs if t.name in args}
+    for name, arg in args.items():
+        _check_annotation(arg, wired[name], site)
+    bound = {}
+    for phase, op in site.forms:
+        reads = phase_reads(op, phase, wired, weights, site.world, site.row)
+        bound[phase] = _close(op, phase, reads, weights, args, site)
+    writes = _cut(bound[Phase.PREFILL].formula, apply, site)
+    for phase in bound:
+        bound[phase] = _with_state_roles(bound[phase], writes, site)
+    return Application(apply.label, tuple(wired.values()), writes, tuple(weights.items())), bound
+
+
+def _check_annotation(arg: m.Arg, read: WireRead, site: Site) -> None:
+    """Raises SpecError (E240) where a wire has not the shape that is written at its name."""
+    dims = site.world.states[arg.wire] if arg.wire in site.world.states else site.world.wires[arg.wire].dims
+    if arg.dims is None or dims is None:
+        return
+    any_lead = bool(arg.dims) and isinstance(arg.dims[0], s.Dots)
+    wanted = site.shape(arg.dims[1:] if any_lead else arg.dims)
+    if dims[len(dims) - len(wanted) :] != wanted or (len(dims) != len(wanted) and not any_lead):
+        text = dims_text(wanted) if not any_lead else "[.., " + dims_text(wanted)[1:]
+        raise mistake("E240", f"`{arg.wire}` is {dims_text(dims)}, not {text}", arg.span)
+
+
+def _close(
+    op: Op, phase: Phase, reads: Mapping[str, WireRead], weights: Mapping[str, str], args: Mapping[str, m.Arg],
+    site: Site,
+) -> BoundOp:  # fmt: skip
+    matcher = Matcher(op, site.constants.of(op))
+    shapes = {w.name: w.shape for w in site.weights}
+    for sig in op.inputs:
+        if sig.name in weights:
+            name = weights[sig.name]
+            span = next(w.span for w in site.row.weights if w.name == name)
+            matcher.match(sig, Operand(f"weight `{name}`", tuple(number(n) for n in shapes[name]), span))
+        elif sig.name in reads:
+            matcher.match(sig, _operand(reads[sig.name], phase, args.get(sig.name), site))
+    check_complete(op, matcher.values, site.row)
+    check_requires(op, matcher.values, site.row)
+    lead = matcher.lead or ()
+    given = tuple(t.name for t in op.inputs if t.optional and (t.name in weights or t.name in reads))
+    formula = instantiate(op, matcher.values, tuple(zip(lead_names(op, lead), lead, strict=True)), given)
+    _check_formula(formula, given, site)
+    roles = tuple((t.name, _role(t, weights, reads)) for t in (*formula.inputs, *formula.outputs))
+    return BoundOp(op, formula, roles, tuple(reads.values()))
+
+
+def _operand(read: WireRead, phase: Phase, arg: m.Arg | None, site: Site) -> Operand:
+    dims = read_dims(read, phase, site.world, len(site.forms) > 1)
+    if dims is None:
+        raise SpecError([])
+    span = site.row.op.span if arg is None else arg.span
+    if read.state is not None:
+        what = f"`{read.state}` in {phase}"
+        if read.appends:
+            _check_append(read, site, span)
+        return Operand(what, dims, span)
+    origin = site.world.wires[read.wire].origin
+    return Operand(f"`{read.wire}`", dims, span, f"`{read.wire}` is written by `{origin}`" if origin else "")
+
+
+def _check_append(read: WireRead, site: Site, span: object) -> None:
+    """Raises SpecError (E256) where the wire is no run of T entries of the state."""
+    assert read.state is not None
+    state, wire = site.world.states[read.state], site.world.wires[read.wire].dims
+    place = span if isinstance(span, s.Span) else None
+    if not state or state[0] != Size("S"):
+        raise mistake("E256", f"`{read.state}` has no axis S to append to", place, "read it by its name alone")
+    if wire is None:
+        raise SpecError([])
+    if wire != (Size("T"), *state[1:]):
+        message = f"`{read.wire}` is {dims_text(wire)}, an entry of `{read.state}` is {dims_text(state[1:])}"
+        raise mistake("E256", message, place)
+
+
+def _role(t: FormulaTensor, weights: Mapping[str, str], reads: Mapping[str, WireRead]) -> Role:
+    if t.sort is Sort.INDEX:
+        return Role.INDEX
+    if t.name in weights:
+        return Role.WEIGHT
+    return Role.CACHE if t.name in reads and reads[t.name].state is not None else Role.ACTIVATION
+
+
+def _check_formula(formula: Formula, given: tuple[str, ...], site: Site) -> None:
+    """Raises SpecError (E239) where the constants make the formula need what is not given, or skip what is."""
+    trees = [*(q.expr for q in formula.equations), *(e for r in formula.recs for e in (r.init, r.step))]
+    nodes = [n for tree in trees for n in walk(tree)]
+    loads = {n.tensor for n in nodes if isinstance(n, Load)}
+    inputs = [t.name for t in formula.inputs]
+    sizes = [n.name for n in nodes if isinstance(n, Size) and n.name not in (*RUNTIME, "L")]
+    span = site.row.op.span
+    for name in sorted(loads - set(inputs)) + sorted(set(sizes)):
+        raise mistake("E239", f"`{site.row.path}`: with these constants `{formula.op}` needs `{name}`", span)
+    for name in given:
+        if name not in loads:
+            raise mistake("E239", f"`{site.row.path}`: with these constants `{formula.op}` never reads `{name}`", span)
+
+
+def _cut(formula: Formula, apply: m.Apply, site: Site) -> tuple[WireWrite, ...]:
+    """The wires cut from the results. Raises SpecError (E237, E240, E241)."""
+    results = formula.outputs
+    if len(results) == 1:
+        groups = [apply.outs]
+    elif len(results) == len(apply.outs):
+        groups = [(out,) for out in apply.outs]
+    else:
+        message = f"`{formula.op}` has {len(results)} results, {len(apply.outs)} wires are written"
+        raise mistake("E237", message, apply.outs[0].span, f"write `{NO_OUTPUT}` for a result that is not wanted")
+    return tuple(
+        WireWrite(t.name, _views(t, outs, site))
+        for t, outs in zip(results, groups, strict=True)
+        if outs[0].wire != NO_OUTPUT
+    )
+
+
+def _views(t: FormulaTensor, outs: tuple[m.Out, ...], site: Site) -> tuple[tuple[str, Dims], ...]:
+    if len(outs) == 1 and outs[0].dims is None:
+        return ((outs[0].wire, t.dims),)
+    lead, views, widths = t.dims[:-1], [], []
+    for out in outs:
+        if out.dims is None:
+            raise mistake("E241", f"what is the shape of `{out.wire}`?", out.span, f"write `{out.wire}[…]`")
+        dims = site.shape(out.dims)
+        size = width(dims[len(lead) :])
+        if dims[: len(lead)] != lead or len(dims) == len(lead) or size is None:
+            message = f"`{out.wire}` is {dims_text(dims)}, cut from {t.name}{dims_text(t.dims)}"
+            raise mistake("E240", message, out.span)
+        views.append((out.wire, dims))
+        widths.append(size)
+    if number(sum(widths)) != t.dims[-1]:
+        raise _contradiction(t, widths, outs, site)
+    return tuple(views)
+
+
+def _contradiction(t: FormulaTensor, widths: list[int], outs: tuple[m.Out, ...], site: Site) -> SpecError:
+    sig = next(o for _, op in site.forms for o in op.outputs if o.name == t.name)
+    last = sig.dims[-1]
+    name = last.name if isinstance(last, Size) else ""
+    constant = next((c for c in site.row.constants if c.name == name), None)
+    total = " + ".join(str(w) for w in widths) + (f" = {sum(widths)}" if len(widths) > 1 else "")
+    said = f"{name} = {dims_text(t.dims[-1:])[1:-1]}" if constant else f"{t.name}{dims_text(t.dims)}"
+    wires = ", ".join(f"`{o.wire}`" for o in outs)
+    span = constant.span if constant else outs[0].span
+    return mistake("E241", f"{said} contradicts what is cut from it: {wires} take {total} columns", span)
+
+
+def _with_state_roles(bound: BoundOp, writes: tuple[WireWrite, ...], site: Site) -> BoundOp:
+    """Results that replace a state are stored as it is."""
+    states = {w.operand for w in writes if w.views[0][0] in site.world.states}
+    roles = tuple((n, Role.CACHE if n in states else r) for n, r in bound.roles)
+    return BoundOp(bound.op, bound.formula, roles, bound.reads)

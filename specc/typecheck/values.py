@@ -1,0 +1,196 @@
+"""What an expression of a Model Spec denotes: an exact number, a symbolic real such as `√5376`, or a truth value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeVar
+
+from specc import syntax as s
+from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.instantiate import FALSE, TRUE, compare
+from specc.ops import ELEMENTARY, Bin, Call, Expr, Neg, Num, Pi, Sort, rebuild
+from specc.source import Span
+
+T = TypeVar("T")
+Lookup = Callable[[s.Name], Expr]
+MAX_BITS = 4096
+"""Longest numerator or denominator of a number that an expression may give."""
+
+
+def mistake(code: str, message: str, span: Span | None, help: str = "") -> SpecError:
+    """The error of one mistake."""
+    return SpecError([Diagnostic(code, message, span, help)])
+
+
+def attempt(report: Collector, action: Callable[[], T]) -> T | None:
+    """What `action` gives, or None after its mistakes were put into `report`."""
+    try:
+        return action()
+    except SpecError as error:
+        for found in error.diagnostics:
+            report.error(found.code, found.message, found.span, found.help)
+        return None
+
+
+def number(value: Fraction | int) -> Num:
+    value = Fraction(value)
+    return Num(value, Sort.INDEX if value.denominator == 1 else Sort.REAL)
+
+
+def as_real(e: Expr) -> Expr:
+    """`e` with its integer literals made real, as an op's real constant."""
+    if isinstance(e, Num):
+        return replace(e, sort=Sort.REAL)
+    e = rebuild(e, as_real)
+    return replace(e, sort=Sort.REAL) if isinstance(e, Bin | Neg) else e
+
+
+def table(names: Mapping[str, Expr]) -> Lookup:
+    """Looks names up in `names`; `π` is known everywhere."""
+
+    def find(name: s.Name) -> Expr:
+        if name.name in names:
+            return names[name.name]
+        if name.name in ("π", "pi"):
+            return Pi()
+        raise mistake("E201", f"unknown name `{name.name}`", name.span, nearest(name.name, names))
+
+    return find
+
+
+def evaluate(e: s.Expr, lookup: Lookup) -> Expr:
+    """`e` with names looked up and exact arithmetic done. Raises SpecError."""
+    match e:
+        case s.Number(_, value):
+            return number(value)
+        case s.Name():
+            return lookup(e)
+        case s.Unary(_, "not", arg):
+            return FALSE if condition(arg, lookup) else TRUE
+        case s.Unary(_, _, arg):
+            inner = evaluate(arg, lookup)
+            return number(-inner.value) if isinstance(inner, Num) else Neg(inner, inner.sort)
+        case s.Binary(_, "and" | "or" as op, left, right):
+            sides = (condition(left, lookup), condition(right, lookup))
+            return TRUE if (all(sides) if op == "and" else any(sides)) else FALSE
+        case s.Binary(_, op, left, right):
+            return arithmetic(op, evaluate(left, lookup), evaluate(right, lookup), e.span)
+        case s.Chain(_, ops, args):
+            values = [rational(a, lookup) for a in args]
+            return TRUE if all(map(compare, ops, values, values[1:])) else FALSE
+        case s.If(_, cond, then, other):
+            return evaluate(then if condition(cond, lookup) else other, lookup)
+        case s.Call():
+            return _call(e, lookup)
+    raise mistake("E203", "this has no value in a Model Spec", e.span, "write an expression over numbers and sizes")
+
+
+def rational(e: s.Expr, lookup: Lookup) -> Fraction:
+    """The exact value of `e`. Raises SpecError where it is irrational, a run-time size, or a condition."""
+    value = evaluate(e, lookup)
+    if not isinstance(value, Num):
+        raise mistake("E202", "expected a number with an exact value", e.span)
+    return value.value
+
+
+def natural(e: s.Expr, lookup: Lookup, what: str, least: int = 1) -> int:
+    """The integer that `e` is, at least `least`. Raises SpecError (E202) that speaks of `what`."""
+    value = evaluate(e, lookup)
+    if isinstance(value, Num) and value.value.denominator == 1 and value.value >= least:
+        return int(value.value)
+    from specc.formula_text import expr_text
+
+    kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
+    raise mistake("E202", f"{what} is {expr_text(value)}, not {kind}", e.span)
+
+
+def condition(e: s.Expr, lookup: Lookup) -> bool:
+    """Whether `e` holds. Raises SpecError where `e` is not a condition."""
+    value = evaluate(e, lookup)
+    if value not in (TRUE, FALSE):
+        raise mistake("E203", "expected a condition", e.span, "such as `i % 6 == 5`")
+    return value == TRUE
+
+
+def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
+    """`a op b`, computed where both are numbers."""
+    if Sort.BOOL in (a.sort, b.sort):
+        raise mistake("E203", "expected a number, found a condition", span)
+    if op in ("//", "%") and Sort.REAL in (a.sort, b.sort):
+        raise mistake("E203", f"`{op}` takes integers", span)
+    if op in ("/", "//", "%") and isinstance(b, Num) and b.value == 0:
+        raise mistake("E203", "division by zero", span)
+    if isinstance(a, Num) and isinstance(b, Num):
+        result = _exact(op, a.value, b.value, span)
+        if result is not None:
+            return number(_bounded(result, span))
+    return Bin(op, a, b, Sort.REAL if op in ("/", "^") or Sort.REAL in (a.sort, b.sort) else Sort.INDEX)
+
+
+def _exact(op: str, a: Fraction, b: Fraction, span: Span) -> Fraction | None:
+    match op:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "·":
+            return a * b
+        case "/":
+            return a / b
+        case "//":
+            return Fraction(a // b)
+        case "%":
+            return a % b
+    return _power(a, b, span)
+
+
+def _power(a: Fraction, b: Fraction, span: Span) -> Fraction | None:
+    if a == 0 and b < 0:
+        raise mistake("E203", "division by zero", span)
+    if b.denominator != 1:
+        return None
+    if abs(b) * max(a.numerator.bit_length(), a.denominator.bit_length()) > 2 * MAX_BITS:
+        raise mistake("E203", "number out of range", span)
+    return Fraction(a ** int(b))
+
+
+def _bounded(value: Fraction, span: Span) -> Fraction:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise mistake("E203", "number out of range", span)
+    return value
+
+
+def _call(e: s.Call, lookup: Lookup) -> Expr:
+    arity = ELEMENTARY.get(e.name)
+    if arity is None:
+        raise mistake("E203", f"unknown function `{e.name}`", e.span, nearest(e.name, ELEMENTARY))
+    if arity != len(e.args):
+        raise mistake("E203", f"`{e.name}` takes {arity} arguments, {len(e.args)} are given", e.span)
+    args = [evaluate(a, lookup) for a in e.args]
+    numbers = [a.value for a in args if isinstance(a, Num)]
+    if len(numbers) == len(args):
+        exact = _function(e.name, numbers, e.span)
+        if exact is not None:
+            return number(exact)
+    return Call(e.name, tuple(as_real(a) for a in args), Sort.REAL)
+
+
+def _function(name: str, args: list[Fraction], span: Span) -> Fraction | None:
+    match name:
+        case "max":
+            return max(args)
+        case "min":
+            return min(args)
+        case "abs":
+            return abs(args[0])
+        case "sqrt" if args[0] < 0:
+            raise mistake("E203", "square root of a negative number", span)
+        case "log" if args[0] <= 0:
+            raise mistake("E203", "logarithm of a number that is not positive", span)
+        case "sqrt":
+            p, q = math.isqrt(args[0].numerator), math.isqrt(args[0].denominator)
+            return Fraction(p, q) if (p * p, q * q) == (args[0].numerator, args[0].denominator) else None
+    return None
