@@ -24,9 +24,7 @@ class Reader:
             case Select(cond, then, other):
                 known = self(cond, guard)
                 if _of_indices(known):
-                    return Select(
-                        known, self(then, both(guard, known)), self(other, both(guard, _not(known))), e.sort
-                    )
+                    return Select(known, self(then, both(guard, known)), self(other, both(guard, _not(known))), e.sort)
                 return Select(known, self(then, guard), self(other, guard), e.sort)
         return rebuild(e, lambda child: self(child, guard))
 

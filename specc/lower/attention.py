@@ -70,7 +70,7 @@ def attention(formula: Formula) -> Fit:
     acc = acc if parts.scale is None else Bin("·", parts.scale, acc, Sort.REAL)
     epilogue = read(_replace(q.expr, parts.total, acc))
     row_loads = tuple(read.found.values())
-    if any(set(n for i in a.indices for n in free_vars(i)) - {row.var} for a in row_loads):
+    if any({n for i in a.indices for n in free_vars(i)} - {row.var} for a in row_loads):
         raise NoFit("score, visibility or epilogue reads an operand per head or key")
     schedule = Attention(
         decode,
@@ -97,15 +97,11 @@ def attention(formula: Formula) -> Fit:
     static(parts.dot.extent, "the inner axis of the query-key product")
     static(columns.extent, "the value columns")
     own = "each row has its own keys (decode)" if decode else "rows share the keys (prefill)"
-    return Fit(
-        schedule, (), f"softmax over `{keys.var}` times values; {own}; {head_map.group} query heads a KV head"
-    )
+    return Fit(schedule, (), f"softmax over `{keys.var}` times values; {own}; {head_map.group} query heads a KV head")
 
 
 def _parts(q: FormulaEquation) -> _Parts:
-    sums = [
-        n for n in walk(q.expr) if isinstance(n, Reduce) and any(isinstance(x, Softmax) for x in walk(n.body))
-    ]
+    sums = [n for n in walk(q.expr) if isinstance(n, Reduce) and any(isinstance(x, Softmax) for x in walk(n.body))]
     outer = [n for n in sums if n.op == "Σ" and n.where is None]
     if len(outer) != 1:
         raise NoFit("it is not one sum weighted by a softmax")

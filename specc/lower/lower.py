@@ -159,15 +159,16 @@ def lower_node(model: Model, node: NodeVariant) -> tuple[Kernel, ...]:
     found: list[Kernel] = []
     for phase, bound in node.bound:
         name = node.variant_name if len(node.bound) == 1 else f"{node.variant_name}_{phase}"
-        shared = _generalise(tuple(b.formula for b in bound))
-        found.append(lower_formula(shared, _setting(model, node, name, phase, bound)))
+        shared, extents = _generalise(tuple(b.formula for b in bound))
+        setting = _setting(model, node, name, phase, bound)
+        found.append(lower_formula(shared, replace(setting, domain={**domain_of(model), **extents})))
     return tuple(found)
 
 
 def _setting(model: Model, node: NodeVariant, name: str, phase: Phase, bound: tuple[BoundOp, ...]) -> Setting:
     key = f"{model.key}@{model.version}:{'' if node.layers is None else 'layers[*].'}{node.path}"
     rounds = tuple((op, what, str(role)) for op, what, role in model.profile.rounds)
-    return Setting(name, phase, (key,), dict(bound[0].roles), rounds, domain_of(model), _pitches(model, node))
+    return Setting(name, phase, (key,), dict(bound[0].roles), rounds, None, _pitches(model, node))
 
 
 def _pitches(model: Model, node: NodeVariant) -> dict[str, int]:
@@ -191,19 +192,21 @@ def _row_size(dims: tuple[Expr, ...]) -> int:
     return size
 
 
-def _generalise(formulas: tuple[Formula, ...]) -> Formula:
-    """One formula for applications that differ in the extent of a leading axis only: that extent becomes a run-time
-    size, `rows_1` and so on."""
+def _generalise(formulas: tuple[Formula, ...]) -> tuple[Formula, dict[str, int]]:
+    """One formula for applications that differ in the extent of an axis only: that extent becomes a run-time size,
+    `rows_1` and so on, whose largest values are returned as well."""
     first, *others = formulas
+    largest: dict[str, int] = {}
     if all(f == first for f in others):
-        return first
-    names: dict[tuple[int, ...], str] = {}
+        return first, largest
+    names: dict[tuple[Expr, ...], str] = {}
 
     def merge(*dims: Expr) -> Expr:
         if all(d == dims[0] for d in dims):
             return dims[0]
-        key = tuple(int(d.value) for d in dims if isinstance(d, Num))
-        return Size(names.setdefault(key, f"rows_{len(names) + 1}"))
+        name = names.setdefault(dims, f"rows_{len(names) + 1}")
+        largest[name] = max(int(d.value) for d in dims if isinstance(d, Num))
+        return Size(name)
 
     def tensor(*ts: FormulaTensor) -> FormulaTensor:
         return replace(ts[0], dims=tuple(merge(*d) for d in zip(*(t.dims for t in ts), strict=True)))
@@ -213,7 +216,7 @@ def _generalise(formulas: tuple[Formula, ...]) -> Formula:
         replace(qs[0], tensor=tensor(*(q.tensor for q in qs)))
         for qs in zip(*(f.equations for f in formulas), strict=True)
     )
-    return replace(first, inputs=inputs, equations=equations)
+    return replace(first, inputs=inputs, equations=equations), largest
 
 
 def lower_model(model: Model) -> tuple[Kernel, ...]:

@@ -37,9 +37,7 @@ def pointwise(formula: Formula) -> Fit:
     row_loads, strips = _hoist(tuple(rows), strips)
     schedule = Pointwise(tuple(rows), inner.var, row_loads, tuple(strips))
     cut = f", cut at {', '.join(map(str, cuts))}" if cuts else ""
-    return Fit(
-        schedule, tuple(tables.tables), f"no reduction: each element of `{inner.var}` stands alone{cut}"
-    )
+    return Fit(schedule, tuple(tables.tables), f"no reduction: each element of `{inner.var}` stands alone{cut}")
 
 
 def _strip(

@@ -46,9 +46,7 @@ def row_reduction(formula: Formula) -> Fit:
         raise NoFit("it has no reduction")
     stages, values = _finish(builder.stages, values, row_vars)
     read = Reader(formula.inputs)
-    stages = [
-        replace(s, map=read(s.map), finish=read(s.finish), where=s.where and read(s.where)) for s in stages
-    ]
+    stages = [replace(s, map=read(s.map), finish=read(s.finish), where=s.where and read(s.where)) for s in stages]
     stores = tuple(
         Store(q.tensor.name, tuple(Var(i) for i in q.indices), read(v))
         for q, v in zip(formula.equations, values, strict=True)

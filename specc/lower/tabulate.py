@@ -39,8 +39,4 @@ def _worthwhile(e: Expr) -> bool:
 
 
 def _power(e: Expr) -> bool:
-    return (
-        isinstance(e, Bin)
-        and e.op == "^"
-        and not (isinstance(e.right, Num) and e.right.value.denominator == 1)
-    )
+    return isinstance(e, Bin) and e.op == "^" and not (isinstance(e.right, Num) and e.right.value.denominator == 1)

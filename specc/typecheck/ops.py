@@ -50,9 +50,7 @@ class _LibraryChecker:
         table: dict[str, s.Def] | dict[str, s.Op] = self.defs if isinstance(item, s.Def) else self.ops
         if item.name in table:
             first = table[item.name].span
-            self.report.error(
-                "E320", f"`{item.name}` is defined twice", item.span, f"first defined at {first!r}"
-            )
+            self.report.error("E320", f"`{item.name}` is defined twice", item.span, f"first defined at {first!r}")
         else:
             table[item.name] = item  # type: ignore[assignment]
 
@@ -140,9 +138,8 @@ def _sizes(op: s.Op, report: Collector) -> dict[str, Sort]:
     _unique(report, "constant", [(p.name, p) for p in op.params])
     for tensor in op.inputs:
         for dim in tensor.dims:
-            if isinstance(dim, s.Name):
-                if sizes.setdefault(dim.name, Sort.INDEX) is not Sort.INDEX:
-                    report.error("E315", f"`{dim.name}` is a dimension, so it is a nat", dim.span)
+            if isinstance(dim, s.Name) and sizes.setdefault(dim.name, Sort.INDEX) is not Sort.INDEX:
+                report.error("E315", f"`{dim.name}` is a dimension, so it is a nat", dim.span)
     return sizes
 
 
@@ -165,9 +162,7 @@ def _param(p: s.Param, scope: Scope) -> ParamSig:
         case "flag", s.Name(_, "True" | "False" as name):
             default = name == "True"
         case "label" | "flag", given:
-            scope.report.error(
-                "E316", f"the default of {p.kind} `{p.name}` is a {_wanted(p.kind)}", given.span
-            )
+            scope.report.error("E316", f"the default of {p.kind} `{p.name}` is a {_wanted(p.kind)}", given.span)
         case _, given:
             default = elaborate(given, replace(scope, sizes={}, tensors={}, lets={}))
     return ParamSig(p.name, p.kind, default, p.optional)
@@ -181,9 +176,7 @@ def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[E
     written: dict[str, Equation] = {}
     for b in (b for b in op.body if isinstance(b, s.Equation)):
         if b.name not in outputs:
-            scope.report.error(
-                "E317", f"`{b.name}` is not a result of `{op.name}`", b.span, nearest(b.name, outputs)
-            )
+            scope.report.error("E317", f"`{b.name}` is not a result of `{op.name}`", b.span, nearest(b.name, outputs))
         elif b.name in written:
             scope.report.error("E320", f"`{b.name}` is defined twice", b.span)
         else:
@@ -206,14 +199,10 @@ def _equation(b: s.Equation, tensor: TensorSig, scope: Scope) -> Equation:
             case s.Name(_, name) if not isinstance(dim, Lead):
                 indices.append(Var(name))
             case _:
-                scope.report.error(
-                    "E308", "expected an index variable here", item.span, "or `..` for leading axes"
-                )
+                scope.report.error("E308", "expected an index variable here", item.span, "or `..` for leading axes")
                 indices.append(Var("_"))
     names = [i.name for i in indices if isinstance(i, Var)]
-    _unique(
-        scope.report, "index", [(n, item) for n, item in zip(names, b.indices[-len(names) :], strict=False)]
-    )
+    _unique(scope.report, "index", [(n, item) for n, item in zip(names, b.indices[-len(names) :], strict=False)])
     body = elaborate(b.body, scope.bind(*names))
     if body.sort is Sort.BOOL:
         scope.report.error("E310", "expected a number, found a condition", b.body.span)
