@@ -25,7 +25,7 @@ def format_number(n: s.Number) -> str:
     top = len(digits) + exponent
     if exponent >= 0 and top <= PLAIN_DIGITS:
         return digits + "0" * exponent + (".0" if "." in n.text else "")
-    if exponent < 0 and -4 < top and len(digits) <= PLAIN_DIGITS:
+    if exponent < 0 and top > -4 and len(digits) <= PLAIN_DIGITS:
         padded = digits.rjust(1 - exponent, "0")
         return f"{padded[:exponent]}.{padded[exponent:]}"
     point = "." + (digits[1:] or "0") if len(digits) > 1 or "." in n.text else ""

@@ -24,7 +24,8 @@ CLOSE = ("RPAR", "RSQB", "RBRACE")
 
 
 class LineEnds(PostLex):
-    """Keeps the line ends that close a line: not those of empty lines, inside brackets, or inside a table cell."""
+    """Keeps the line ends that close a line: not those of empty lines, inside brackets, or inside a table
+    cell."""
 
     always_accept = ("_NL",)
 
@@ -210,7 +211,14 @@ class SpecBuilder(ExprBuilder):
     def row(self, kids: list[Any]) -> m.Row:
         path, op, layers, constants, applies, weights = kids
         return m.Row(
-            self.at(path), (), str(path), self.name([op]), layers, constants or (), applies or (), weights or ()
+            self.at(path),
+            (),
+            str(path),
+            self.name([op]),
+            layers,
+            constants or (),
+            applies or (),
+            weights or (),
         )
 
     def nodes(self, kids: list[Any]) -> m.Nodes:
@@ -256,7 +264,7 @@ class SpecBuilder(ExprBuilder):
         missing = ", ".join(f"`{KEYWORDS.get(n, n)}`" for n in REQUIRED if n not in sections)
         if missing:
             raise SpecError([Diagnostic("E106", f"the spec has no {missing}", Span(self.source, 1, 1))])
-        fields_ = {f.name: sections.get(f.name) for f in fields(m.SpecFile)}
+        fields_: dict[str, Any] = {f.name: sections.get(f.name) for f in fields(m.SpecFile)}
         fields_ |= {"span": Span(self.source, 1, 1), "uses": tuple(uses), "trailing": ()}
         tree = with_comments(m.SpecFile(**fields_), self.comments)
         return replace(tree, trailing=self.comments.take(1 << 60))

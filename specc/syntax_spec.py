@@ -169,7 +169,8 @@ class Apply(Node):
 
 @dataclass(frozen=True)
 class ViewAxis(Node):
-    """An axis of a piece's rows: `n` for all of them, or `low : high of n` (then `low` and `high` are given)."""
+    """An axis of a piece's rows: `n` for all of them, or `low : high of n` (then `low` and `high` are
+    given)."""
 
     size: Expr
     low: Expr | None

@@ -9,10 +9,20 @@ from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.formula_text import expr_text
-from specc.instantiate import FALSE, TRUE, Value
-from specc.ops import Bin, Expr, Logic, Num, Op, ParamSig, Size, walk
+from specc.instantiate import FALSE, Value, close_expr
+from specc.ops import Expr, Logic, Op, ParamSig, Size, walk
 from specc.typecheck.shapes import dim_names
-from specc.typecheck.values import Lookup, as_real, attempt, condition, evaluate, mistake, natural, number, table
+from specc.typecheck.values import (
+    Lookup,
+    as_real,
+    attempt,
+    condition,
+    evaluate,
+    mistake,
+    natural,
+    number,
+    table,
+)
 
 FLAGS = {"True": True, "False": False}
 
@@ -33,8 +43,8 @@ class Constants:
 
 
 def check_constants(row: m.Row, ops: tuple[Op, ...], names: Mapping[str, Expr], report: Collector) -> Constants:
-    """Evaluates the cell from left to right; each constant is known to those after it. `ops`: the op of the row and
-    its prefill form."""
+    """Evaluates the cell from left to right; each constant is known to those after it. `ops`: the op of the
+    row and its prefill form."""
     scope = dict(names)
     shown: dict[str, Value] = {}
     params = {p.name: p for op in reversed(ops) for p in op.params}
@@ -43,7 +53,7 @@ def check_constants(row: m.Row, ops: tuple[Op, ...], names: Mapping[str, Expr], 
         if name in shown:
             report.error("E204", f"constant `{name}` is given twice", constant.span)
             continue
-        value = attempt(report, lambda c=constant: _value(c, params, ops, row, table(scope)))  # type: ignore[misc]
+        value = attempt(report, _value, constant, params, ops, row, table(scope))
         if value is not None:
             shown[name] = value
             if not isinstance(value, str | bool):
@@ -110,8 +120,6 @@ def _names(value: object) -> Iterator[s.Name]:
 
 def check_requires(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
     """Raises SpecError (E236) for the first `require` of `op` that does not hold."""
-    from specc.instantiate import close_expr
-
     for wanted in op.requires:
         if close_expr(wanted, values) != FALSE:
             continue
@@ -129,6 +137,3 @@ def check_complete(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
         if name not in values:
             help_ = f"add `{name}=…` to the constants"
             raise mistake("E232", f"`{row.path}`: nothing gives `{name}` of `{op.name}`", row.op.span, help_)
-
-
-__all__ = ["TRUE", "Bin", "Constants", "Num", "check_complete", "check_constants", "check_requires", "used_names"]

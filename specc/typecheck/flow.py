@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.source import Span
@@ -105,7 +104,10 @@ class _Checker:
         """E234: one variant of a node in a layer."""
         found: dict[int, _Places] = {}
         paths: dict[int, str] = {}
-        for rows, layers in ((self.before + self.after, (-1,)), *zip(self.inside, (g.layers for g in self.groups), strict=True)):
+        for rows, layers in (
+            (self.before + self.after, (-1,)),
+            *zip(self.inside, (g.layers for g in self.groups), strict=True),
+        ):
             seen: set[str] = set()
             for row in rows:
                 if row.path in seen:
@@ -114,7 +116,9 @@ class _Checker:
                 seen.add(row.path)
         for key, place in found.items():
             where = "outside the layers" if place.layers == [-1] else f"in {layers_text(tuple(sorted(place.layers)))}"
-            self.report.error("E234", f"a second `{paths[key]}` {where}", place.span, "one variant of a node in a layer")
+            self.report.error(
+                "E234", f"a second `{paths[key]}` {where}", place.span, "one variant of a node in a layer"
+            )
 
     def reads(self) -> None:
         """E250, E251, E255: what is read was written."""
@@ -126,7 +130,12 @@ class _Checker:
                 continue
             if arg.wire in everywhere:
                 help_ = f"only the stream `{self.stream}` leaves the layers"
-                self.report.error("E255", f"`{arg.wire}` is a wire of the layers, `{row.path}` stands outside", arg.span, help_)
+                self.report.error(
+                    "E255",
+                    f"`{arg.wire}` is a wire of the layers, `{row.path}` stands outside",
+                    arg.span,
+                    help_,
+                )
             else:
                 self._unwritten(arg.wire, row.path, arg.span, known)
         missing: dict[int, tuple[_Places, str, str]] = {}
@@ -154,7 +163,12 @@ class _Checker:
         self.report.error("E250", f"`{reader}` reads `{wire}`, which nothing writes", span, nearest(wire, options))
 
     def _missing(
-        self, wire: str, reader: str, place: _Places, everywhere: Mapping[str, m.Row], known: Mapping[str, m.Row]
+        self,
+        wire: str,
+        reader: str,
+        place: _Places,
+        everywhere: Mapping[str, m.Row],
+        known: Mapping[str, m.Row],
     ) -> None:
         layers = layers_text(tuple(sorted(place.layers)))
         if wire not in everywhere:
@@ -211,7 +225,6 @@ class _Checker:
     def _cycle(self, rows: list[m.Row], arg: m.Arg) -> None:
         path = " -> ".join(f"`{r.path}`" for r in [*rows[1:], *rows[:1]]) if len(rows) > 1 else f"`{rows[0].path}`"
         help_ = f"through {path}" if len(rows) > 1 else ""
-        self.report.error("E252", f"`{rows[-1].path}` reads `{arg.wire}`, which depends on its own result", arg.span, help_)
-
-
-__all__ = ["Flow", "check_flow", "s", "stands_in"]
+        self.report.error(
+            "E252", f"`{rows[-1].path}` reads `{arg.wire}`, which depends on its own result", arg.span, help_
+        )

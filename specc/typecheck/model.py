@@ -8,7 +8,7 @@ from pathlib import Path
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.formula_text import dims_text, expr_text
-from specc.ir import Model, NodeVariant, StateDecl, Stream
+from specc.ir import Model, NodeVariant, Profile, StateDecl, Stream
 from specc.ops import FormulaTensor, Library, Op, Sort
 from specc.typecheck.flow import Flow, check_flow, stands_in
 from specc.typecheck.rows import bind_row
@@ -59,16 +59,35 @@ class _Builder:
             self._check_unused()
         return self._model(nodes, inputs, stream, profile, config)
 
-    def _model(self, nodes, inputs, stream, profile, config) -> Model:  # type: ignore[no-untyped-def]
+    def _model(
+        self,
+        nodes: tuple[NodeVariant, ...],
+        inputs: tuple[FormulaTensor, ...],
+        stream: Stream,
+        profile: Profile,
+        config: tuple[tuple[str, object], ...],
+    ) -> Model:
         spec, frame = self.spec, self.frame
-        states = tuple(StateDecl(n, tuple(dims.items())) for n, dims in self.state_dims.items())
         return Model(
-            key=spec.model.key, version=spec.model.version, official_class=spec.official.text if spec.official else "",
-            about=spec.about.text if spec.about else "", domain=frame.domain, page=frame.page, sizes=frame.sizes,
-            layer_count=frame.layer_count, classes=frame.classes, inputs=inputs, stream=stream,
-            outputs=tuple(n.name for n in spec.output.names), states=states, nodes=nodes, profile=profile, config=config,
-            library=self.library, path=Path(spec.span.source.name),
-        )  # fmt: skip
+            key=spec.model.key,
+            version=spec.model.version,
+            official_class=spec.official.text if spec.official else "",
+            about=spec.about.text if spec.about else "",
+            domain=frame.domain,
+            page=frame.page,
+            sizes=frame.sizes,
+            layer_count=frame.layer_count,
+            classes=frame.classes,
+            inputs=inputs,
+            stream=stream,
+            outputs=tuple(n.name for n in spec.output.names),
+            states=tuple(StateDecl(n, tuple(dims.items())) for n, dims in self.state_dims.items()),
+            nodes=nodes,
+            profile=profile,
+            config=config,
+            library=self.library,
+            path=Path(spec.span.source.name),
+        )
 
     def _check_cells(self) -> None:
         """E230, E212: every row names an op and a set of layers that exist."""
@@ -86,14 +105,14 @@ class _Builder:
             if d.tensor.name in found:
                 self.report.error("E204", f"input `{d.tensor.name}` is declared twice", d.span)
                 continue
-            dims = attempt(self.report, lambda d=d: shape(d.tensor.dims, table(self.frame.outside.names)))  # type: ignore[misc]
+            dims = attempt(self.report, shape, d.tensor.dims, table(self.frame.outside.names))
             found[d.tensor.name] = FormulaTensor(d.tensor.name, dims or (), Sort.INDEX if d.tensor.index else Sort.REAL)
         return tuple(found.values())
 
     def _stream(self, outer: dict[str, Wire]) -> Stream:
         written = self.spec.stream
         name = written.tensor.name
-        dims = attempt(self.report, lambda: shape(written.tensor.dims, table(self.frame.outside.names))) or ()
+        dims = attempt(self.report, shape, written.tensor.dims, table(self.frame.outside.names)) or ()
         first = outer.get(written.first.name)
         if first is not None and first.dims is not None and dims and first.dims != dims:
             message = f"`{first.name}` is {dims_text(first.dims)}, the stream `{name}` is {dims_text(dims)}"
@@ -152,7 +171,7 @@ class _Builder:
         found: dict[str, Dims] = {}
         for d in self.spec.states.items if self.spec.states else ():
             if d.tensor.name in used:
-                dims = attempt(self.report, lambda d=d: shape(d.tensor.dims, table(group.names)))  # type: ignore[misc]
+                dims = attempt(self.report, shape, d.tensor.dims, table(group.names))
                 found[d.tensor.name] = dims or ()
         return found
 
@@ -163,8 +182,9 @@ class _Builder:
             if variant is None:
                 continue
             default = next((p.default for p in variant.op.params if p.name == "tied"), None)
-            flag = dict(variant.constants).get("tied", default)
-            attempt(self.report, lambda r=row, v=variant, f=flag: check_tied(r, v.weights, f, known))  # type: ignore[misc]
+            value = dict(variant.constants).get("tied", default)
+            flag = value if isinstance(value, bool) else None
+            attempt(self.report, check_tied, row, variant.weights, flag, known)
 
     def _check_pieces(self, flow: Flow) -> None:
         if self.failed:

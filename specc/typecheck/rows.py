@@ -12,8 +12,9 @@ from specc.formula_text import dims_text
 from specc.instantiate import instantiate
 from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, WireRead, WireWrite
 from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, walk
+from specc.source import Span
 from specc.typecheck.constants import Constants, check_complete, check_constants, check_requires
-from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, rename, shape, width
+from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, shape, width
 from specc.typecheck.sizes import RUNTIME, Group
 from specc.typecheck.values import attempt, mistake, number, table
 from specc.typecheck.weights import check_weights
@@ -66,7 +67,7 @@ def bind_row(
     written = _declared(site)
     if len(report.found) > before:
         return None, written
-    bound = [b for a in row.applies if (b := attempt(report, lambda a=a: _apply(a, site))) is not None]  # type: ignore[misc]
+    bound = [b for a in row.applies if (b := attempt(report, _apply, a, site)) is not None]
     for application, _ in bound:
         written |= _wires(application, row)
     if len(bound) < len(row.applies):
@@ -98,10 +99,11 @@ def _check_labels(row: m.Row, report: Collector) -> None:
 
 
 def _declared(site: Site) -> dict[str, Wire]:
-    """The wires a row writes, with the shapes that stand there, for rows that read them though this one is wrong."""
+    """The wires a row writes, with the shapes that stand there, for rows that read them though this one is
+    wrong."""
     found: dict[str, Wire] = {}
     for out in (o for a in site.row.applies for o in a.outs if o.wire != NO_OUTPUT):
-        dims = None if out.dims is None else attempt(Collector(), lambda o=out: site.shape(o.dims or ()))  # type: ignore[misc]
+        dims = None if out.dims is None else attempt(Collector(), site.shape, out.dims)
         found[out.wire] = Wire(out.wire, dims, origin=site.row.path)
     return found
 
@@ -120,7 +122,8 @@ def _check_weight_use(site: Site, bound: list[Bound], report: Collector) -> None
 
 
 def _apply(apply: m.Apply, site: Site) -> Bound:
-    """One use of the op, closed in each phase. Raises SpecError, an empty one where a wire it reads is in error."""
+    """One use of the op, closed in each phase. Raises SpecError, an empty one where a wire it reads is in
+    error."""
     weights = weight_operands(apply, site.row, site.op)
     args = assign(apply, site.op, weights)
     wired = {t.name: read_of(t.name, args[t.name], site.world) for t in site.op.inputs if t.name in args}
@@ -149,9 +152,13 @@ def _check_annotation(arg: m.Arg, read: WireRead, site: Site) -> None:
 
 
 def _close(
-    op: Op, phase: Phase, reads: Mapping[str, WireRead], weights: Mapping[str, str], args: Mapping[str, m.Arg],
+    op: Op,
+    phase: Phase,
+    reads: Mapping[str, WireRead],
+    weights: Mapping[str, str],
+    args: Mapping[str, m.Arg],
     site: Site,
-) -> BoundOp:  # fmt: skip
+) -> BoundOp:
     matcher = Matcher(op, site.constants.of(op))
     shapes = {w.name: w.shape for w in site.weights}
     for sig in op.inputs:
@@ -185,18 +192,17 @@ def _operand(read: WireRead, phase: Phase, arg: m.Arg | None, site: Site) -> Ope
     return Operand(f"`{read.wire}`", dims, span, f"`{read.wire}` is written by `{origin}`" if origin else "")
 
 
-def _check_append(read: WireRead, site: Site, span: object) -> None:
+def _check_append(read: WireRead, site: Site, span: Span) -> None:
     """Raises SpecError (E256) where the wire is no run of T entries of the state."""
     assert read.state is not None
     state, wire = site.world.states[read.state], site.world.wires[read.wire].dims
-    place = span if isinstance(span, s.Span) else None
     if not state or state[0] != Size("S"):
-        raise mistake("E256", f"`{read.state}` has no axis S to append to", place, "read it by its name alone")
+        raise mistake("E256", f"`{read.state}` has no axis S to append to", span, "read it by its name alone")
     if wire is None:
         raise SpecError([])
     if wire != (Size("T"), *state[1:]):
         message = f"`{read.wire}` is {dims_text(wire)}, an entry of `{read.state}` is {dims_text(state[1:])}"
-        raise mistake("E256", message, place)
+        raise mistake("E256", message, span)
 
 
 def _role(t: FormulaTensor, weights: Mapping[str, str], reads: Mapping[str, WireRead]) -> Role:
@@ -208,7 +214,8 @@ def _role(t: FormulaTensor, weights: Mapping[str, str], reads: Mapping[str, Wire
 
 
 def _check_formula(formula: Formula, given: tuple[str, ...], site: Site) -> None:
-    """Raises SpecError (E239) where the constants make the formula need what is not given, or skip what is."""
+    """Raises SpecError (E239) where the constants make the formula need what is not given, or skip what
+    is."""
     trees = [*(q.expr for q in formula.equations), *(e for r in formula.recs for e in (r.init, r.step))]
     nodes = [n for tree in trees for n in walk(tree)]
     loads = {n.tensor for n in nodes if isinstance(n, Load)}

@@ -55,7 +55,8 @@ class Operand:
 
 @dataclass
 class Matcher:
-    """Binds the dims of `op`, operand by operand, left to right; `values` starts with the node's constants."""
+    """Binds the dims of `op`, operand by operand, left to right; `values` starts with the node's
+    constants."""
 
     op: Op
     values: dict[str, Value]
@@ -108,7 +109,9 @@ class Matcher:
             solved = _solve(closed, actual)
             if solved is None:
                 help_ = f"give it among the constants: `{open_names[0]}=…`"
-                raise mistake("E232", f"the shapes do not tell `{open_names[0]}` of `{self.op.name}`", given.span, help_)
+                raise mistake(
+                    "E232", f"the shapes do not tell `{open_names[0]}` of `{self.op.name}`", given.span, help_
+                )
             self.values[open_names[0]] = solved
         elif closed != actual:
             raise self._mismatch(sig, given, f"`{expr_text(dim)}` is {expr_text(closed)}")
@@ -134,7 +137,13 @@ def lead_names(op: Op, lead: Dims) -> tuple[str, ...]:
         used |= {n.name for n in walk(e) if isinstance(n, Var)} | {v for n in walk(e) if (v := getattr(n, "var", ""))}
     names: list[str] = []
     for position, dim in enumerate(lead):
-        stem = {"B": "b", "S": "s", "L": "l"}.get(dim.name, "t") if isinstance(dim, Size) else "t" if position == 0 else "h"
+        stem = (
+            {"B": "b", "S": "s", "L": "l"}.get(dim.name, "t")
+            if isinstance(dim, Size)
+            else "t"
+            if position == 0
+            else "h"
+        )
         candidates = (stem, *(f"{stem}{k}" for k in range(2, 100)))
         names.append(next(c for c in candidates if c not in used and c not in names))
     return tuple(names)

@@ -89,7 +89,7 @@ class Names:
         """The value of a size, or None where it has a mistake, which is then reported."""
         if key not in self.done:
             self.active.append(key)
-            self.done[key] = attempt(self.report, lambda: self._evaluate(key))
+            self.done[key] = attempt(self.report, self._evaluate, key)
             self.active.pop()
         return self.done[key]
 
@@ -106,7 +106,8 @@ class Names:
         if key in self.active:
             raise mistake("E205", f"size `{key}` is defined by itself", name.span)
         if key not in self.written:
-            return table({k: v for k, v in self.done.items() if v is not None} | dict.fromkeys(self.written, number(0)))(name)
+            runtime = {k: v for k, v in self.done.items() if isinstance(v, Size)}
+            return table(runtime | dict.fromkeys(self.written, number(1)))(name)
         value = self.value(key)
         return number(1) if value is None else value
 
@@ -126,7 +127,15 @@ def check_frame(spec: m.SpecFile, report: Collector) -> Frame:
     sizes = tuple(
         (x.name, v.value) for x in (spec.sizes.sizes if spec.sizes else ()) if isinstance(v := known.get(x.name), Num)
     )
-    return Frame(domain, page, sizes, count, classes, _groups(count, classes, known, spec, report), Group((), (), known))
+    return Frame(
+        domain,
+        page,
+        sizes,
+        count,
+        classes,
+        _groups(count, classes, known, spec, report),
+        Group((), (), known),
+    )
 
 
 def _domain(spec: m.SpecFile, report: Collector) -> tuple[tuple[Domain, ...], int]:
@@ -137,9 +146,9 @@ def _domain(spec: m.SpecFile, report: Collector) -> tuple[tuple[Domain, ...], in
         elif r.name in found:
             report.error("E204", f"the range of `{r.name}` is given twice", r.span)
         else:
-            found[r.name] = attempt(report, lambda r=r: _range(r)) or Domain(r.name, 1, 1, r.unit)  # type: ignore[misc]
+            found[r.name] = attempt(report, _range, r) or Domain(r.name, 1, 1, r.unit)
     page = spec.domain.page
-    size = attempt(report, lambda: natural(page.value, table({}), "the page size")) if page else 1
+    size = attempt(report, natural, page.value, table({}), "the page size") if page else 1
     return tuple(found.values()), size or 1
 
 
@@ -154,22 +163,20 @@ def _range(r: m.Range) -> Domain:
 
 
 def _layer_count(layers: m.Layers, known: Mapping[str, Expr], report: Collector) -> int:
-    count = attempt(report, lambda: natural(layers.count, table(known), "the number of layers"))
+    count = attempt(report, natural, layers.count, table(known), "the number of layers")
     if count is not None and count > MAX_LAYERS:
         report.error("E210", f"{count} layers", layers.count.span, f"at most {MAX_LAYERS}")
         return MAX_LAYERS
     return count or 1
 
 
-def _classes(
-    layers: m.Layers, count: int, known: Mapping[str, Expr], report: Collector
-) -> tuple[LayerClass, ...]:
+def _classes(layers: m.Layers, count: int, known: Mapping[str, Expr], report: Collector) -> tuple[LayerClass, ...]:
     found: dict[str, LayerClass] = {}
     for cls in layers.classes:
         if cls.name in found or cls.name == "all":
             report.error("E204", f"layer class `{cls.name}` is given twice", cls.span)
             continue
-        members = attempt(report, lambda cls=cls: _members(cls, count, known))  # type: ignore[misc]
+        members = attempt(report, _members, cls, count, known)
         if members == ():
             report.error("E211", f"no layer is `{cls.name}`", cls.where.span, f"there are layers 0 to {count - 1}")
         sizes = tuple((x.name, known.get(f"{cls.name}.{x.name}")) for x in cls.sizes)
@@ -183,7 +190,11 @@ def _members(cls: m.LayerClass, count: int, known: Mapping[str, Expr]) -> tuple[
 
 
 def _groups(
-    count: int, classes: tuple[LayerClass, ...], known: Mapping[str, Expr], spec: m.SpecFile, report: Collector
+    count: int,
+    classes: tuple[LayerClass, ...],
+    known: Mapping[str, Expr],
+    spec: m.SpecFile,
+    report: Collector,
 ) -> tuple[Group, ...]:
     sets = [(c, frozenset(c.layers)) for c in classes]
     members: dict[tuple[LayerClass, ...], list[int]] = {}
@@ -199,9 +210,13 @@ def _groups(
 
 
 def _take(
-    names: dict[str, Expr], cls: LayerClass, known: Mapping[str, Expr], layers: tuple[int, ...], spec: m.SpecFile,
+    names: dict[str, Expr],
+    cls: LayerClass,
+    known: Mapping[str, Expr],
+    layers: tuple[int, ...],
+    spec: m.SpecFile,
     report: Collector,
-) -> None:  # fmt: skip
+) -> None:
     for name, value in cls.sizes:
         if name not in known and names.get(name, number(value)) != number(value):
             span = next(c.span for c in spec.layers.classes if c.name == cls.name)

@@ -22,7 +22,7 @@ def check_profile(profile: m.Profile, library: Library, report: Collector) -> Pr
     """The rounding profile; mistakes go to `report` (E270)."""
     types: dict[Role, str] = {}
     for line in profile.storage:
-        role = attempt(report, lambda line=line: _role(line.role, line))  # type: ignore[misc]
+        role = attempt(report, _role, line.role, line)
         if line.type not in TYPES:
             report.error("E270", f"unknown type `{line.type}`", line.span, nearest(line.type, TYPES))
         elif role is not None and role in types:
@@ -34,7 +34,7 @@ def check_profile(profile: m.Profile, library: Library, report: Collector) -> Pr
             report.error("E270", f"the profile gives no type for `{role}`", profile.span)
     rounds = []
     for r in profile.rounds:
-        found = attempt(report, lambda r=r: _round(r, library))  # type: ignore[misc]
+        found = attempt(report, _round, r, library)
         if found is not None:
             rounds.append(found)
     return Profile(tuple(types.items()), tuple(rounds))
@@ -69,10 +69,15 @@ def check_config(config: m.Config | None, frame: Frame, report: Collector) -> tu
     for entry in config.entries if config else ():
         inside = next((k for k in found if entry.key.startswith(f"{k}.") or k.startswith(f"{entry.key}.")), None)
         if entry.key in found or inside is not None:
-            report.error("E204", f"`{entry.key}` is given twice", entry.span, f"`{inside}` stands already" if inside else "")
+            report.error(
+                "E204",
+                f"`{entry.key}` is given twice",
+                entry.span,
+                f"`{inside}` stands already" if inside else "",
+            )
             continue
         names = frame.outside.names
-        found[entry.key] = attempt(report, lambda e=entry: _json(e.value, names, frame))  # type: ignore[misc]
+        found[entry.key] = attempt(report, _json, entry.value, names, frame)
     return tuple(found.items())
 
 

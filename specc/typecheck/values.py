@@ -1,4 +1,5 @@
-"""What an expression of a Model Spec denotes: an exact number, a symbolic real such as `√5376`, or a truth value."""
+"""What an expression of a Model Spec denotes: an exact number, a symbolic real such as `√5376`, or a truth
+value."""
 
 from __future__ import annotations
 
@@ -6,15 +7,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from specc import syntax as s
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.formula_text import expr_text
 from specc.instantiate import FALSE, TRUE, compare
 from specc.ops import ELEMENTARY, Bin, Call, Expr, Neg, Num, Pi, Sort, rebuild
 from specc.source import Span
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Lookup = Callable[[s.Name], Expr]
 MAX_BITS = 4096
 """Longest numerator or denominator of a number that an expression may give."""
@@ -25,10 +28,10 @@ def mistake(code: str, message: str, span: Span | None, help: str = "") -> SpecE
     return SpecError([Diagnostic(code, message, span, help)])
 
 
-def attempt(report: Collector, action: Callable[[], T]) -> T | None:
+def attempt(report: Collector, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
     """What `action` gives, or None after its mistakes were put into `report`."""
     try:
-        return action()
+        return action(*args, **kwargs)
     except SpecError as error:
         for found in error.diagnostics:
             report.error(found.code, found.message, found.span, found.help)
@@ -101,8 +104,6 @@ def natural(e: s.Expr, lookup: Lookup, what: str, least: int = 1) -> int:
     value = evaluate(e, lookup)
     if isinstance(value, Num) and value.value.denominator == 1 and value.value >= least:
         return int(value.value)
-    from specc.formula_text import expr_text
-
     kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
     raise mistake("E202", f"{what} is {expr_text(value)}, not {kind}", e.span)
 

@@ -26,7 +26,7 @@ def check_weights(
         if written.name in found:
             report.error("E204", f"weight `{written.name}` is given twice", written.span)
             continue
-        weight = attempt(report, lambda w=written: _weight(w, row, table(names), checkpoint))  # type: ignore[misc]
+        weight = attempt(report, _weight, written, row, table(names), checkpoint)
         if weight is not None:
             found[weight.name] = weight
     return tuple(found.values())
@@ -100,7 +100,8 @@ def runs(piece: Piece) -> list[tuple[int, int]]:
 
 
 def check_tiling(taken: Taken, report: Collector) -> None:
-    """Reports tensors of a checkpoint whose rows are taken twice, or not all, or whose shapes differ (E261)."""
+    """Reports tensors of a checkpoint whose rows are taken twice, or not all, or whose shapes differ
+    (E261)."""
     for name, uses in taken.items():
         piece, at = uses[0]
         other = next((p for p, _ in uses if p.full != piece.full), None)
@@ -139,8 +140,14 @@ def take(taken: Taken, weights: Iterable[Weight], row: m.Row) -> None:
                 taken.setdefault(piece.name, []).append((piece, p))
 
 
-def check_tied(row: m.Row, weights: tuple[Weight, ...], flag: bool | None, known: Mapping[tuple[str, str], tuple[int, ...]]) -> None:
-    """Raises SpecError (E263) where a tied weight has no partner, another shape, or contradicts the flag `tied`."""
+def check_tied(
+    row: m.Row,
+    weights: tuple[Weight, ...],
+    flag: bool | None,
+    known: Mapping[tuple[str, str], tuple[int, ...]],
+) -> None:
+    """Raises SpecError (E263) where a tied weight has no partner, another shape, or contradicts the flag
+    `tied`."""
     tied = [w for w in weights if w.tied is not None]
     if flag is not None and flag != bool(tied):
         has = "a tied weight" if tied else "no tied weight"
@@ -150,7 +157,11 @@ def check_tied(row: m.Row, weights: tuple[Weight, ...], flag: bool | None, known
         assert w.tied is not None
         written = next(x for x in row.weights if x.name == w.name)
         if w.tied not in known:
-            raise mistake("E263", f"no weight `{'.'.join(w.tied)}` to be tied to", written.value.span if isinstance(written.value, m.Tied) else None)
+            raise mistake(
+                "E263",
+                f"no weight `{'.'.join(w.tied)}` to be tied to",
+                written.value.span if isinstance(written.value, m.Tied) else None,
+            )
         if known[w.tied] != w.shape:
             message = f"`{w.name}` is {list(w.shape)}, `{'.'.join(w.tied)}` is {list(known[w.tied])}"
             raise mistake("E263", message, written.span)

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from specc import syntax_spec as m
 from specc.diagnostics import nearest
 from specc.ir import Phase, WireRead
-from specc.ops import Op, Sort, TensorSig
+from specc.ops import Op, Size, Sort, TensorSig
 from specc.typecheck.shapes import Dims, rename
 from specc.typecheck.values import mistake
 
 
 @dataclass(frozen=True)
 class Wire:
-    """A tensor that rows can read. `dims` is None where its writer has a mistake; `origin` says who writes it."""
+    """A tensor that rows can read. `dims` is None where its writer has a mistake; `origin` says who writes
+    it."""
 
     name: str
     dims: Dims | None
@@ -39,9 +40,19 @@ def weight_operands(apply: m.Apply, row: m.Row, op: Op) -> dict[str, str]:
     found: dict[str, str] = {}
     for bind in apply.binds:
         if bind.operand not in operands:
-            raise mistake("E237", f"`{op.name}` has no operand `{bind.operand}`", bind.span, nearest(bind.operand, operands))
+            raise mistake(
+                "E237",
+                f"`{op.name}` has no operand `{bind.operand}`",
+                bind.span,
+                nearest(bind.operand, operands),
+            )
         if bind.weight not in weights:
-            raise mistake("E237", f"`{row.path}` has no weight `{bind.weight}`", bind.span, nearest(bind.weight, weights))
+            raise mistake(
+                "E237",
+                f"`{row.path}` has no weight `{bind.weight}`",
+                bind.span,
+                nearest(bind.weight, weights),
+            )
         if bind.operand in found:
             raise mistake("E237", f"operand `{bind.operand}` is fed twice", bind.span)
         found[bind.operand] = bind.weight
@@ -57,7 +68,12 @@ def assign(apply: m.Apply, op: Op, weights: Mapping[str, str]) -> dict[str, m.Ar
         if arg.operand is None:
             continue
         if arg.operand not in free:
-            raise mistake("E237", f"`{op.name}` has no operand `{arg.operand}` to be wired", arg.span, nearest(arg.operand, free))
+            raise mistake(
+                "E237",
+                f"`{op.name}` has no operand `{arg.operand}` to be wired",
+                arg.span,
+                nearest(arg.operand, free),
+            )
         if arg.operand in found:
             raise mistake("E237", f"operand `{arg.operand}` is fed twice", arg.span)
         found[arg.operand] = arg
@@ -82,8 +98,8 @@ def read_of(operand: str, arg: m.Arg, world: World) -> WireRead:
 def phase_reads(
     op: Op, phase: Phase, wired: Mapping[str, WireRead], weights: Mapping[str, str], world: World, row: m.Row
 ) -> dict[str, WireRead]:
-    """What feeds each operand of `op`, the form of the row's op in `phase`: index operands that the row does not wire
-    are wired to the inputs of their names. Raises SpecError (E237, E238)."""
+    """What feeds each operand of `op`, the form of the row's op in `phase`: index operands that the row does
+    not wire are wired to the inputs of their names. Raises SpecError (E237, E238)."""
     operands = {t.name: t for t in op.inputs}
     for name in (*wired, *weights):
         if name not in operands:
@@ -107,14 +123,14 @@ def _advice(t: TensorSig, row: m.Row) -> str:
 
 
 def read_dims(read: WireRead, phase: Phase, world: World, two_phases: bool) -> Dims | None:
-    """The dims an operand sees: T tokens of one sequence, or in decode one token for each of B sequences. A state has
-    L cached positions of one sequence in prefill, S of each of B sequences in decode."""
-    from specc.ops import Size
-
+    """The dims an operand sees: T tokens of one sequence, or in decode one token for each of B sequences. A
+    state has L cached positions of one sequence in prefill, S of each of B sequences in decode."""
     if read.state is not None:
         dims = world.states[read.state]
         if phase is Phase.DECODE:
             return (Size("B"), *dims)
         return rename(dims, {"S": "L"})
-    dims = world.wires[read.wire].dims
-    return rename(dims, {"T": "B"}) if phase is Phase.DECODE and two_phases and dims is not None else dims
+    wire = world.wires[read.wire].dims
+    if wire is None or phase is Phase.PREFILL or not two_phases:
+        return wire
+    return rename(wire, {"T": "B"})
