@@ -3,6 +3,6 @@
 Shares no code with lowering.
 """
 
-from specc.oracle.api import evaluate
+from specc.oracle.api import Within, evaluate, evaluate_within, precise, uncertainty
 
-__all__ = ["evaluate"]
+__all__ = ["Within", "evaluate", "evaluate_within", "precise", "uncertainty"]

@@ -32,12 +32,16 @@ class Budget:
 
 @dataclass(frozen=True)
 class Values:
-    """One value per combination of positions along `axes`. `error` bounds how far `data` is from the real value;
-    None stands for exact. For truth values `error` is inf where the decision is not sure."""
+    """One value per combination of positions along `axes`. `error` bounds how far `data` is from the real
+    value; None stands for exact. For truth values `error` is inf where the decision is not sure."""
 
     axes: tuple[str, ...]
     data: Array
     error: Array | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.data, np.ndarray):
+            object.__setattr__(self, "data", np.asarray(self.data))
 
     def map(self, f: Callable[[Array], Array], axes: tuple[str, ...]) -> Values:
         """The same change of shape for data and error."""
@@ -124,8 +128,8 @@ def checked(name: str, axis: int, index: Values, size: int, guard: Values | None
 def gather(
     name: str, source: Values, indices: Sequence[Values], guard: Values | None, budget: Budget
 ) -> Values:
-    """`source[indices]` for an operand or table `source`, whose own axes have no meaning here. Only the elements that
-    are read are touched. Raises IndexError, TooLarge."""
+    """`source[indices]` for an operand or table `source`, whose own axes have no meaning here. Only the
+    elements that are read are touched. Raises IndexError, TooLarge."""
     shape = source.data.shape
     found = [checked(name, k, i, n, guard) for k, (i, n) in enumerate(zip(indices, shape, strict=True))]
     found = [_constant(i) for i in found]

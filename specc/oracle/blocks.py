@@ -31,7 +31,7 @@ def fill(q: FormulaEquation, places: Box, evaluator: Evaluator) -> Values:
 
 
 def _fill_box(q: FormulaEquation, places: Box, where: Box, out: Values, evaluator: Evaluator) -> None:
-    """Evaluates the part `where` of the box (places into its positions), halving it as often as it is too large."""
+    """Evaluates the part `where` of the box (places into its positions), in parts where it is too large."""
     try:
         vars_ = {v: Values((v,), places[v][where[v]]) for v in q.indices}
         found = evaluator.real(q.expr, Scope(vars_)).expand(q.indices)
@@ -59,8 +59,8 @@ def _split(q: FormulaEquation, where: Box, size: int, evaluator: Evaluator) -> I
 
 
 def _groups(q: FormulaEquation, places: Box, evaluator: Evaluator) -> Iterator[Box]:
-    """Boxes in which operands that several places of an axis share (one KV head for several query heads) are read
-    once: there each index of one variable, such as `h // 4`, is constant."""
+    """Boxes in which operands that several places of an axis share (one KV head for several query heads) are
+    read once: there each index of one variable, such as `h // 4`, is constant."""
     parts: list[list[Array]] = []
     for v in q.indices:
         whole = np.arange(places[v].size)

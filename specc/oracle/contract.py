@@ -14,8 +14,8 @@ from specc.oracle.arrays import Array, Budget, Values, align, shape_of
 def contract(
     field: Float64, factors: Sequence[Values], axis: str, mask: Values | None, budget: Budget
 ) -> Values:
-    """Σ over `axis` of the product of `factors`, each of which has that axis, where `mask` holds. A factor where the
-    mask is false does not count, be it inf or NaN. Raises TooLarge."""
+    """Σ over `axis` of the product of `factors`, each of which has that axis, where `mask` holds. A factor
+    where the mask is false does not count, be it inf or NaN. Raises TooLarge."""
     if mask is None:
         return _contract(field, list(factors), axis, budget)
     covered = [k for k, f in enumerate(factors) if set(mask.axes) <= set(f.axes)]

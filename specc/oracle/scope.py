@@ -1,4 +1,4 @@
-"""Where an expression is evaluated: the values of its index variables, and which combinations of them count."""
+"""Where an expression is evaluated: the values of its index variables, and which of them count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specc.oracle.arrays import Array, Values, both
 
 @dataclass(frozen=True)
 class Table:
-    """Values of a recurrence at the `positions` of each of its indices; time comes first and may be -1: before 0."""
+    """Values of a recurrence at the `positions` of each of its indices; time comes first, -1 is before 0."""
 
     positions: tuple[Array, ...]
     values: Values

@@ -18,14 +18,14 @@ Chosen = Mapping[str, Mapping[str, Any]]
 def bind(
     formula: Formula, tensors: Mapping[str, Array], sizes: Mapping[str, int] | None = None
 ) -> dict[str, int]:
-    """Run-time sizes out of the shapes of all inputs. Raises ValueError where operands are missing, unknown, of a wrong
-    rank or kind, or where shapes contradict each other, the formula or `sizes`."""
+    """Run-time sizes out of the shapes of all inputs. Raises ValueError where operands are missing, unknown,
+    of a wrong rank or kind, or where shapes contradict each other, the formula or `sizes`."""
     known = {t.name for t in formula.inputs}
     unknown = [n for n in tensors if n not in known]
     if unknown:
         raise ValueError(f"{formula.op} has no operand `{unknown[0]}`; it has {', '.join(sorted(known))}")
     found = dict(sizes or {})
-    origin = {name: "the given sizes" for name in found}
+    origin = dict.fromkeys(found, "the given sizes")
     for t in formula.inputs:
         _check_operand(formula, t, tensors)
         for dim, n in zip(t.dims, tensors[t.name].shape, strict=True):
@@ -92,7 +92,6 @@ def _positions(tensor: str, var: str, n: int, wanted: Any) -> Array:
     if out.ndim != 1 or (out.size and out.dtype.kind not in "iu"):
         raise ValueError(f"positions of {var} in `{tensor}` are a list of integers or a slice")
     if out.size and (out.min() < 0 or out.max() >= n):
-        raise IndexError(
-            f"position {int(out.max() if out.max() >= n else out.min())} of {var} in `{tensor}` is not below {n}"
-        )
+        wrong = int(out.max() if out.max() >= n else out.min())
+        raise IndexError(f"position {wrong} of {var} in `{tensor}` is outside 0 to {n - 1}")
     return out.astype(np.int64)
