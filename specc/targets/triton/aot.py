@@ -1,6 +1,6 @@
 """Compiles Triton kernels ahead of time, for GPUs that are not here, and reports what came out.
 
-report = compile_kernel(kernel, {"x": "*bf16", "n": "i32"}, {"BLOCK": 1024}, arch="sm_90", divisible=["x", "n"],
+report = compile_kernel(kernel, {"x": "*bf16", "n": "i32"}, {"BLOCK": 1024}, arch="sm_90", divisible=["x"],
                         num_warps=4, num_stages=1)
 assert report.spill_stores == 0 and report.fits
 """
@@ -52,9 +52,9 @@ class CompileError(Exception):
 class CompileReport:
     """What the compiler made of one kernel.
 
-    `registers` a thread; `spill_stores` and `spill_loads` in bytes a thread, each instruction counted once; `stack`
-    in bytes a thread; `shared_bytes` a block; `tensor_memory` in columns (sm_100 on); `instructions` without padding;
-    `accesses` the instructions on global memory by kind and width in bits.
+    `registers` a thread; `spill_stores` and `spill_loads` in bytes a thread, each instruction counted once;
+    `stack` in bytes a thread; `shared_bytes` a block; `tensor_memory` in columns (sm_100 on); `instructions`
+    without padding; `accesses` the instructions on global memory by kind and width in bits.
     """
 
     kernel: str
@@ -96,10 +96,10 @@ def compile_kernel(
 ) -> CompileReport:
     """Compiles `fn` for `arch` (a key of SHARED_LIMITS); needs no GPU.
 
-    `signature` gives each runtime parameter its Triton type (`*bf16`, `i32`, `fp32`), `constexprs` the value of every
-    other one. `divisible` names pointers and integers that are multiples of 16; without them accesses are narrow.
-    `options` are launch options; fused multiply-add is on unless `enable_fp_fusion` says otherwise, whatever the
-    version's default.
+    `signature` gives each runtime parameter its Triton type (`*bf16`, `i32`, `fp32`), `constexprs` the value
+    of every other one. `divisible` names pointers and integers that are multiples of 16; without them
+    accesses are narrow. `options` are launch options; fused multiply-add is on unless `enable_fp_fusion` says
+    otherwise, whatever the version's default.
 
     Raises CompileError.
     """

@@ -19,7 +19,7 @@ _BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 25
 
 @dataclass(frozen=True)
 class Usage:
-    """What a kernel takes of a multiprocessor: registers a thread, bytes of stack and of local memory a thread."""
+    """What a thread takes: registers, bytes of stack, bytes of local memory."""
 
     registers: int
     stack: int
@@ -34,13 +34,15 @@ class Code:
 
     @property
     def tensor_core(self) -> tuple[str, ...]:
-        """The distinct matrix instructions, such as HMMA.16816.F32.BF16, HGMMA.64x128x16.F32.BF16, UTCHMMA."""
+        """The distinct matrix instructions, such as HMMA.16816.F32.BF16 or UTCHMMA."""
         return tuple(sorted({name for name in self.names if _TENSOR_CORE.match(name)}))
 
     @property
     def accesses(self) -> tuple[tuple[str, int], ...]:
-        """How many instructions touch global memory, by kind and bits a thread (`LDG.128`); tile copies have no
-        width."""
+        """How many instructions touch global memory, by kind and bits a thread (`LDG.128`).
+
+        Tile copies have no width.
+        """
         counts = Counter(_access(name) for name in self.names if name.split(".")[0] in _GLOBAL)
         return tuple(sorted(counts.items()))
 

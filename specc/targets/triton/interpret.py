@@ -5,8 +5,8 @@
     assert (trace.write_counts(out) == 1).all()
 
 Inside the block every launch of a jitted function is interpreted: the very source that is compiled for a GPU.
-Compared with the interpreter Triton ships, roundings are a GPU's, and faults that a GPU would hide are raised as
-subclasses of KernelFault (see `interpret_faults`). Launch options such as `num_warps` have no effect.
+Compared with the interpreter Triton ships, roundings are a GPU's, and faults that a GPU would hide are raised
+as subclasses of KernelFault (see `interpret_faults`). Launch options such as `num_warps` have no effect.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from specc.targets.triton.interpret_faults import (
     Program,
     StorageArithmetic,
 )
-from specc.targets.triton.interpret_language import interpreting, real_arithmetic, rewritten
+from specc.targets.triton.interpret_language import interpreting, real_arithmetic
 from specc.targets.triton.interpret_numeric import numpy_type, one_thread
+from specc.targets.triton.interpret_rewrite import rewritten
 from specc.targets.triton.interpret_trace import Launch, Region, Trace, WriteLog, WrittenTensor
 
 __all__ = [
@@ -79,8 +80,8 @@ def interpreted(
     """Interprets every kernel launch inside the block.
 
     `programs(kernel, grid)` chooses the program ids that run (all of them if None). `widen` computes in real
-    arithmetic: float tensors must be float64, and every floating type in a kernel is float64. `check_once` raises
-    DoubleWrite when a launch stores an element twice.
+    arithmetic: float tensors must be float64, and every floating type in a kernel is float64. `check_once`
+    raises DoubleWrite when a launch stores an element twice.
 
     Raises KernelFault from the launch that has the fault; TypeError and ValueError for a wrong launch.
     """
@@ -152,7 +153,7 @@ def _check_once(jit: JITFunction[Any], log: WriteLog) -> None:
 
 
 def _bind(jit: JITFunction[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by parameter; launch options are dropped, other unknown names refused as Triton refuses them."""
+    """Arguments by parameter; launch options are dropped, other names refused as Triton refuses them."""
     names = [p.name for p in jit.params]
     unknown = [name for name in kwargs if name not in names and name not in _OPTIONS]
     if unknown:
@@ -205,6 +206,7 @@ def _argument(
     builder: GuardedBuilder, parameter: Any, value: Any, regions: Mapping[tuple[str, int], Region]
 ) -> Any:
     """What a kernel sees of an argument: constants as they are, tensors as pointers, numbers as scalars."""
+    value = value.value if isinstance(value, tl.constexpr) else value
     if parameter.is_constexpr or value is None:
         return value
     if isinstance(value, tuple):

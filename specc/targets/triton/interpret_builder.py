@@ -1,7 +1,7 @@
 """The values of Triton's interpreter, mended: a kernel's operations as a GPU would compute them, and guarded.
 
-Mended: rounding to bfloat16 and float16, products in the storage types and in TF32, libdevice. Guarded: arithmetic
-in bfloat16, wrapping signed integers, and memory (see `interpret_memory`).
+Mended: rounding to bfloat16 and float16, products in the storage types and in TF32, libdevice. Guarded:
+arithmetic in bfloat16, wrapping signed integers, and memory (see `interpret_memory`).
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Program = tuple[int, int, int]
 class KernelFault(Exception):
     """A fault of a kernel, with the place where it happened once the executor has filled it in.
 
-    `detail` says what is wrong, `kernel` names the jitted function, `program` is the program id, `line` is the
-    line of the kernel's source file.
+    `detail` says what is wrong, `kernel` names the jitted function, `program` is the program id, `line` is
+    the line of the kernel's source file.
     """
 
     def __init__(self, detail: str) -> None:
@@ -37,8 +37,8 @@ class KernelFault(Exception):
 class MemoryFault(KernelFault):
     """An active lane addresses bytes outside its tensor.
 
-    `argument` is the kernel's parameter (None if the address belongs to none), `offset` is in elements from the
-    tensor's first element.
+    `argument` is the kernel's parameter (None if the address belongs to none), `offset` is in elements from
+    the tensor's first element.
     """
 
     def __init__(self, detail: str, argument: str | None, offset: int) -> None:

@@ -1,7 +1,7 @@
 """The memory operations of Triton's interpreter, guarded.
 
-Every address that an active lane touches must lie in the tensor its pointer was made from. Masked lanes without
-`other` read NaN. Stores are logged.
+Every address that an active lane touches must lie in the tensor its pointer was made from. Masked lanes
+without `other` read NaN. Stores are logged.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import triton.language as tl
 from triton._C.libtriton import ir
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
@@ -176,9 +177,9 @@ class GuardedMemory(InterpreterBuilder):  # type: ignore[misc]
         self.create_masked_store(ptrs, value, mask)
 
     def _materialize(self, desc: Any, indices: Sequence[TensorHandle]) -> tuple[TensorHandle, TensorHandle]:
-        ptrs, mask = desc.materialize_pointers(indices)
+        ptrs, inside = desc.materialize_pointers(indices)
         ptrs.attr.update(desc.base.attr)
-        return ptrs, mask
+        return ptrs, TensorHandle(inside, tl.int1) if isinstance(inside, np.ndarray) else inside
 
 
 def _keeps_region(name: str) -> Callable[..., TensorHandle]:

@@ -214,6 +214,6 @@ _LIBDEVICE: Mapping[str, Callable[..., Array]] = MappingProxyType(
 
 
 def libdevice(symbol: str) -> Callable[..., Array] | None:
-    """The function behind a libdevice symbol such as `__nv_tanhf`, `__nv_tanh` or `__nv_fast_expf`, if known."""
+    """The function behind a libdevice symbol such as `__nv_tanhf` or `__nv_fast_expf`, if known."""
     name = symbol.removeprefix("__nv_").removeprefix("fast_").removesuffix("_rn")
     return _LIBDEVICE.get(name) or _LIBDEVICE.get(name.removesuffix("f"))

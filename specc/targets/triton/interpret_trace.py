@@ -1,6 +1,7 @@
 """Where a kernel may read and write, and a record of what it wrote.
 
-Writes are kept as runs of byte addresses, so that a record costs memory by what was written, not by the tensor.
+Writes are kept as runs of byte addresses, so that a record costs memory by what was written, not by the
+tensor.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class Trace:
         self._logs.append((launch.kernel, log))
 
     def written_tensors(self) -> tuple[WrittenTensor, ...]:
-        """Every tensor argument stored into, one entry for each launch and parameter, in order of first store."""
+        """Every tensor argument stored into, by launch and parameter, in order of first store."""
         return tuple(entry for kernel, log in self._logs for entry in _written_in(kernel, log))
 
     def write_counts(self, tensor: torch.Tensor) -> NDArray[np.int64]:

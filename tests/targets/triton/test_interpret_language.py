@@ -9,6 +9,8 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.language import exp
+from triton.language.extra.libdevice import tanh
 from triton.runtime.jit import JITFunction
 
 from specc.targets.triton.interpret import (
@@ -113,6 +115,41 @@ def _unsupported_range(y, a, b):
     tl.store(y, 0 < a < b)
 
 
+_GAIN = tl.constexpr(1.5)
+
+
+@triton.jit
+def _tile_copy(x, y, M, N, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, shape=[M, N], strides=[N, 1], block_shape=[BLOCK, BLOCK])
+    target = tl.make_tensor_descriptor(y, shape=[M, N], strides=[N, 1], block_shape=[BLOCK, BLOCK])
+    at = [tl.program_id(0) * BLOCK, tl.program_id(1) * BLOCK]
+    target.store(at, source.load(at))
+
+
+@triton.jit
+def _copy_of_a_tuple(tensors, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(tensors[1] + at, _GAIN * tl.load(tensors[0] + at, mask=at < n, other=0.0), mask=at < n)
+
+
+@triton.jit
+def _imported_by_name(x, flags, y, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    v = tl.load(x + at)
+    flag = tl.load(flags + at)
+    tl.store(y + at, tl.where(flag, exp(v), tanh(v)))
+    tl.store(flags + at, ~flag)
+
+
+@triton.jit
+def _collatz(y, n):
+    steps = 0
+    while n != 1 and steps < 1000:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    tl.store(y, steps)
+
+
 def _nan(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.full(shape, math.nan, dtype=dtype)
 
@@ -187,3 +224,31 @@ def test_true_hints_pass_and_false_hints_raise() -> None:
         _run(_hinted, (1,), x, y, 8, BLOCK=16)
     with pytest.raises(FalseHint, match="assume"):
         _run(_hinted, (1,), x, y, -16, BLOCK=16)
+
+
+def test_descriptors_copy_tiles_and_stop_at_the_edges() -> None:
+    x, y = torch.randn(40, 52), _nan(40, 52)
+    with interpreted() as trace:
+        _tile_copy[(3, 4)](x, y, 40, 52, BLOCK=16)
+    assert torch.equal(x, y)
+    assert (trace.write_counts(y) == 1).all()
+
+
+def test_tuples_of_tensors_and_global_constants() -> None:
+    x, y = torch.arange(8.0), _nan(7)
+    _run(_copy_of_a_tuple, (1,), (x, y), 7, BLOCK=8)
+    assert torch.equal(y, 1.5 * x[:7])
+
+
+def test_loops_and_conditions_on_scalars() -> None:
+    y = torch.zeros(1, dtype=torch.int32)
+    _run(_collatz, (1,), y, 27)
+    assert y.item() == 111
+
+
+def test_functions_imported_by_name_and_boolean_tensors() -> None:
+    x, flags, y = torch.randn(8), torch.arange(8) % 3 == 0, _nan(8)
+    before = flags.clone()
+    _run(_imported_by_name, (1,), x, flags, y, BLOCK=8)
+    torch.testing.assert_close(y, torch.where(before, x.exp(), x.tanh()))
+    assert torch.equal(flags, ~before)
