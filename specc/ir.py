@@ -171,8 +171,8 @@ class Stream:
 
 @dataclass(frozen=True)
 class StateDecl:
-    """A per-layer state of one sequence. `dims` for each layer class (`NodeVariant.layer_class`) that uses it; where the
-    first is `S` the state is appended to along it, otherwise it is replaced."""
+    """A state of one sequence in a layer. `dims` for each layer class (`NodeVariant.layer_class`) that uses it; where
+    the first is `S` the state is appended to along it, otherwise it is replaced."""
 
     name: str
     dims: tuple[tuple[str, tuple[Expr, ...]], ...]

@@ -56,6 +56,14 @@ class Comments:
         self.lines = [(line, text) for line, text in self.lines if line > before]
         return taken
 
+    def header(self, source: Source) -> tuple[str, ...]:
+        """The comment lines at the top of the file, where a blank line parts them from what follows."""
+        lines = [line.strip() for line in source.text.split("\n")]
+        start = next((i for i, line in enumerate(lines) if line), 0)
+        end = next((i for i in range(start, len(lines)) if not lines[i].startswith("#")), len(lines))
+        alone = end < len(lines) and not lines[end] and any(lines[end:])
+        return self.take(end) if alone else ()
+
 
 @cache
 def grammar(name: str) -> str:
@@ -162,18 +170,14 @@ class OpsBuilder(ExprBuilder):
 
     def tensor(self, kids: list[Any]) -> s.Tensor:
         name, dims, index, optional = kids
-        return s.Tensor(
-            self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None
-        )
+        return s.Tensor(self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None)
 
     def params(self, kids: list[Any]) -> tuple[s.Param, ...]:
         return tuple(kids)
 
     def param(self, kids: list[Any]) -> s.Param:
         name, kind, optional, default = kids
-        return s.Param(
-            self.at(name), fold_name(str(name)), str(kind or "real"), default, optional is not None
-        )
+        return s.Param(self.at(name), fold_name(str(name)), str(kind or "real"), default, optional is not None)
 
     def names(self, kids: list[Any]) -> tuple[str, ...]:
         return tuple(fold_name(str(k)) for k in kids)
@@ -208,8 +212,9 @@ class OpsBuilder(ExprBuilder):
         return s.Equation(self.at(kids[0]), (), fold_name(str(kids[0])), kids[1] or (), kids[2])
 
     def start(self, kids: list[Any]) -> s.OpsFile:
+        header = self.comments.header(self.source)
         items = tuple(_with_comments(item, self.comments) for item in kids)
-        return s.OpsFile(Span(self.source, 1, 1), items, self.comments.take(1 << 60))
+        return s.OpsFile(Span(self.source, 1, 1), items, header, self.comments.take(1 << 60))
 
 
 def _with_comments(item: Any, comments: Comments) -> Any:
@@ -240,18 +245,14 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
     span = Span(source, max(1, error.line), max(1, error.column))
     match error:
         case UnexpectedCharacters():
-            return Diagnostic(
-                "E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ())
-            )
+            return Diagnostic("E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ()))
         case UnexpectedToken() if error.token.type == "$END" or isinstance(error, UnexpectedEOF):
             return Diagnostic("E102", "the text ends too early", _end(source), _expected(error.accepts or ()))
         case UnexpectedToken():
             found = str(error.token)
             span = Span(source, max(1, error.line), max(1, error.column), max(1, len(found.split("\n")[0])))
             expected = error.accepts or error.expected
-            hint = (
-                nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
-            )
+            hint = nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
             help_ = hint if hint.startswith("did") else _expected(expected)
             return Diagnostic(
                 "E101",
@@ -281,9 +282,7 @@ READABLE = {
 
 
 def _expected(terminals: Sequence[str] | set[str]) -> str:
-    names = sorted(
-        {READABLE.get(t, f"`{t.lower().lstrip('_')}`") for t in terminals if not t.startswith("__")}
-    )
+    names = sorted({READABLE.get(t, f"`{t.lower().lstrip('_')}`") for t in terminals if not t.startswith("__")})
     return "expected " + ", ".join(names) if 0 < len(names) <= 12 else ""
 
 

@@ -265,7 +265,8 @@ class SpecBuilder(ExprBuilder):
         if missing:
             raise SpecError([Diagnostic("E106", f"the spec has no {missing}", Span(self.source, 1, 1))])
         fields_: dict[str, Any] = {f.name: sections.get(f.name) for f in fields(m.SpecFile)}
-        fields_ |= {"span": Span(self.source, 1, 1), "uses": tuple(uses), "trailing": ()}
+        header = self.comments.header(self.source)
+        fields_ |= {"span": Span(self.source, 1, 1), "uses": tuple(uses), "header": header, "trailing": ()}
         tree = with_comments(m.SpecFile(**fields_), self.comments)
         return replace(tree, trailing=self.comments.take(1 << 60))
 

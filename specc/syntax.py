@@ -178,4 +178,6 @@ class Op(Node):
 @dataclass(frozen=True)
 class OpsFile(Node):
     items: tuple[Def | Op, ...]
+    header: tuple[str, ...] = ()
+    """Comment lines at the top that a blank line parts from the first item."""
     trailing: tuple[str, ...] = ()

@@ -294,4 +294,6 @@ class SpecFile(Node):
     nodes: Nodes
     profile: Profile
     config: Config | None
+    header: tuple[str, ...] = ()
+    """Comment lines at the top that a blank line parts from the first section."""
     trailing: tuple[str, ...] = ()
