@@ -1,0 +1,1 @@
+"""Property tests of generated code against the oracle, within derived bounds."""

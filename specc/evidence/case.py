@@ -1,0 +1,58 @@
+"""A test case as a small descriptor: what hypothesis draws and shrinks, and what a counterexample file holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+FAMILIES = ("normal", "integers", "sparse", "constant", "edges", "selected", "deep", "heads")
+"""How real operands are filled.
+
+normal: normally distributed times `magnitude`. integers: -3 … 3, so that partial sums are exact. sparse: three full
+mantissas a row, one of them last. constant: every element `magnitude`. For attention only: edges: equal scores, values
+at the edges of the visible range. selected: keys that pick the edges, and louder ones just outside. deep: every score
+far below zero. heads: each KV head has values of its own.
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`places`: the index operand that bounds visibility or turns angles (lengths, positions), one value a row,
+    repeated as needed. `offset`, `pad`: elements before the first and between rows of every real operand
+    but weights."""
+
+    dtype: str
+    sizes: tuple[tuple[str, int], ...]
+    family: str = "normal"
+    magnitude: float = 1.0
+    places: tuple[int, ...] = (0,)
+    offset: int = 0
+    pad: int = 0
+    index_type: str = "int64"
+    seed: int = 0
+
+    def size(self, name: str) -> int:
+        """Raises KeyError."""
+        return dict(self.sizes)[name]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2)
+
+    @staticmethod
+    def from_json(text: str) -> Case:
+        """Raises ValueError for text that is no case."""
+        data: Mapping[str, Any] = json.loads(text)
+        unknown = set(data) - {f.name for f in fields(Case)}
+        if unknown or "dtype" not in data or "sizes" not in data:
+            raise ValueError(f"not a case: {sorted(unknown) or 'dtype and sizes are needed'}")
+        sizes = tuple((str(n), int(v)) for n, v in data["sizes"])
+        return Case(**{**data, "sizes": sizes, "places": tuple(data.get("places", (0,)))})
+
+    def describe(self) -> str:
+        """One line for a report."""
+        sizes = ", ".join(f"{n}={v}" for n, v in self.sizes)
+        extra = f", offset {self.offset}, pad {self.pad}" if self.offset or self.pad else ""
+        places = f", places {list(self.places)}" if self.places != (0,) else ""
+        return f"{self.dtype}, {sizes}, {self.family} × {self.magnitude:g}{places}{extra}, seed {self.seed}"

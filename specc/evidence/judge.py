@@ -1,0 +1,121 @@
+"""Comparing what a target returned with the oracle, element by element, within the derived bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from specc.bounds import Bound, Numerics, bound
+from specc.bounds.formats import accepts, rms, store_error, store_interval, usage
+from specc.kernels import Kernel
+from specc.oracle import evaluate
+
+Array = npt.NDArray[np.float64]
+Written = npt.NDArray[np.int64]
+
+VACUOUS = 0.05
+"""Bound over signal above which a comparison is no evidence by itself."""
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One element outside its interval."""
+
+    output: str
+    index: tuple[int, ...]
+    got: float
+    want: float
+    low: float
+    high: float
+
+    def describe(self) -> str:
+        place = ", ".join(map(str, self.index))
+        interval = f"from {self.low:.9g} to {self.high:.9g}"
+        return f"{self.output}[{place}] is {self.got:.9g}, expected {self.want:.9g} ({interval})"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`used`: worst error over bound. `vacuity`: rms of the bound over rms of the oracle, None for an all-zero one."""
+
+    compared: int
+    used: float
+    vacuity: float | None
+    mismatches: tuple[Mismatch, ...]
+    count: int
+    """Number of elements outside their interval; `mismatches` holds the first few."""
+
+
+def judge(
+    kernel: Kernel,
+    exact: Mapping[str, npt.NDArray[np.generic]],
+    outputs: Mapping[str, Array],
+    written: Mapping[str, Written | None],
+    numerics: Numerics,
+    sizes: Mapping[str, int],
+    dtype: str,
+) -> Verdict:
+    """Compares the written elements (`written[name]` lists their indices; None: all)."""
+    boxes = {n: _box(outputs[n].shape, written.get(n)) for n in outputs}
+    at = {q.tensor.name: dict(zip(q.indices, boxes[q.tensor.name], strict=True)) for q in kernel.formula.equations}
+    operands = {t.name: exact[t.name] for t in kernel.formula.inputs if t.name in exact}
+    oracle = evaluate(kernel.formula, operands, sizes, at)
+    limits = bound(kernel.lowered, {**operands, **_tables(kernel)}, numerics, sizes, at)
+    parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], limits[n], dtype) for n in outputs]
+    vacuities = [p.vacuity for p in parts if p.vacuity is not None]
+    return Verdict(
+        sum(p.compared for p in parts),
+        max((p.used for p in parts), default=0.0),
+        max(vacuities, default=None) if vacuities else None,
+        tuple(m for p in parts for m in p.mismatches),
+        sum(p.count for p in parts),
+    )
+
+
+def _tables(kernel: Kernel) -> dict[str, Array]:
+    from specc.evidence.tables import table_values
+
+    return {t.name: table_values(t) for t in kernel.tables}
+
+
+def _box(shape: tuple[int, ...], written: Written | None) -> tuple[npt.NDArray[np.int64], ...]:
+    """Positions per axis whose box holds every written element."""
+    if written is None:
+        return tuple(np.arange(n) for n in shape)
+    return tuple(np.unique(written[:, axis]) for axis in range(len(shape)))
+
+
+def _compare(
+    name: str,
+    output: Array,
+    box: tuple[npt.NDArray[np.int64], ...],
+    written: Written | None,
+    oracle: Array,
+    limit: Bound,
+    dtype: str,
+) -> Verdict:
+    error = limit.error
+    got = output[np.ix_(*box)] if box else output
+    chosen = np.ones(got.shape, dtype=bool) if written is None else _mask(box, written)
+    good = accepts(got, oracle, error, dtype) | ~chosen
+    low, high = store_interval(oracle, error, dtype)
+    bad = np.argwhere(~good)
+    mismatches = tuple(
+        Mismatch(name, tuple(int(b[i]) for b, i in zip(box, where, strict=True)),
+                 *(float(a[tuple(where)]) for a in (got, oracle, low, high)))
+        for where in bad[:3]
+    )  # fmt: skip
+    total = store_error(oracle, error, dtype)
+    signal = rms(oracle[chosen])
+    vacuity = rms(total[chosen]) / signal if signal > 0 else None
+    used = usage(got[chosen], oracle[chosen], error[chosen], dtype) if chosen.any() else 0.0
+    return Verdict(int(chosen.sum()), used, vacuity, mismatches, len(bad))
+
+
+def _mask(box: tuple[npt.NDArray[np.int64], ...], written: Written) -> npt.NDArray[np.bool_]:
+    mask = np.zeros(tuple(len(b) for b in box), dtype=bool)
+    mask[tuple(np.searchsorted(b, written[:, axis]) for axis, b in enumerate(box))] = True
+    return mask

@@ -1,0 +1,78 @@
+"""Which keys each row of an attention kernel sees, evaluated from its predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from specc.evidence.case import Case
+from specc.evidence.integers import truth
+from specc.kernels import Attention, Kernel
+from specc.ops import Num, Size
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Visible:
+    """`mask[row, l]`. In a decode kernel each row has its own keys; in a prefill rows share them."""
+
+    mask: Mask
+    decode: bool
+    keys: tuple[str, str]
+    """Names of the operands that hold keys and values."""
+
+    def unused(self, name: str, shape: tuple[int, ...]) -> Mask | None:
+        """Positions of a key or value operand that no row sees."""
+        if name not in self.keys:
+            return None
+        seen = self.mask if self.decode else self.mask.any(axis=0)
+        rest = (1,) * (len(shape) - seen.ndim)
+        return np.broadcast_to(~seen.reshape(*seen.shape, *rest), shape)
+
+    def edge_places(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Indices (row and key, or key) of the first and last visible key and their neighbours outside."""
+        return sorted(set(self._edges(inside=True)) | set(self._edges(inside=False)))
+
+    def outside_places(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Indices of the neighbours outside that no row sees."""
+        seen = self.mask if self.decode else self.mask.any(axis=0)
+        return [p for p in self._edges(inside=False) if not seen[p]]
+
+    def _edges(self, inside: bool) -> list[tuple[int, ...]]:
+        found: dict[tuple[int, ...], None] = {}
+        for row, seen in enumerate(self.mask):
+            (at,) = np.nonzero(seen)
+            if len(at):
+                ends = (int(at[0]), int(at[-1])) if inside else (int(at[0]) - 1, int(at[-1]) + 1)
+                for end in (e for e in ends if 0 <= e < len(seen)):
+                    found[(row, end) if self.decode else (end,)] = None
+        return list(found)
+
+
+def visible_range(kernel: Kernel, places: Mapping[str, npt.NDArray[np.int64]], case: Case) -> Visible:
+    """The visible keys of every row for given lengths or positions."""
+    schedule = kernel.schedule
+    assert isinstance(schedule, Attention)
+    rows, keys = _extent(schedule.row.extent, case), _extent(schedule.keys.extent, case)
+    values: dict[str, npt.NDArray[np.int64]] = {
+        schedule.row.var: np.arange(rows)[:, None],
+        schedule.keys.var: np.arange(keys)[None, :],
+    }
+    for access in schedule.row_loads:
+        if access.operand in places:
+            values[access.name] = places[access.operand].reshape(rows, 1)
+    mask = np.ones((rows, keys), dtype=bool)
+    if schedule.visible is not None:
+        mask = np.broadcast_to(truth(schedule.visible, values, dict(case.sizes)), (rows, keys))
+    return Visible(mask, schedule.decode, (schedule.k.operand, schedule.v.operand))
+
+
+def _extent(e: object, case: Case) -> int:
+    if isinstance(e, Num):
+        return int(e.value)
+    assert isinstance(e, Size)
+    return case.size(e.name)
