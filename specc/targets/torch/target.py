@@ -1,0 +1,146 @@
+"""The `torch` target: files of a reference model, and the same printed functions run on their own."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from specc.formula_text import dims_text
+from specc.ir import Role
+from specc.ops import Formula, FormulaTensor, Num, Size, Sort
+from specc.render import render
+from specc.targets.torch.function import print_formula
+from specc.targets.torch.scalars import Function, Helpers
+from specc.targets.torch.scope import snake
+
+if TYPE_CHECKING:
+    import torch
+
+Rounds = tuple[tuple[str, str, Role], ...]
+"""The rounding profile's (op or `softmax`, let or constant, role)."""
+IMPORTS = (
+    (r"\bmath\.", "import math"),
+    (r"^@cache$", "from functools import cache"),
+    (r"", ""),
+    (r"\btorch\.", "import torch"),
+    (r"\bTensor\b", "from torch import Tensor"),
+)
+
+
+def rounds_of(op: str, rounds: Rounds) -> dict[str, Role]:
+    """Where the formula of `op` rounds: its lets and constants, and `softmax`."""
+    return {what or where: role for where, what, role in rounds if where in (op, "softmax")}
+
+
+def source_of(formula: Formula, roles: Mapping[str, Role], rounds: Rounds = ()) -> tuple[Function, str]:
+    """The printed function of one formula, and a module text with it and all it calls."""
+    helpers = Helpers()
+    helpers.names.fresh(snake(formula.op))
+    printed = print_formula(formula, roles, snake(formula.op), helpers, rounds_of(formula.op, rounds))
+    functions = [*helpers.scalars.values(), *helpers.tables.values(), printed]
+    return printed, module_text(f"`{formula.op}` on its own.", functions)
+
+
+def module_text(title: str, functions: Sequence[Function], local: Sequence[str] = ()) -> str:
+    """A module of printed functions; `local` are its imports from beside it."""
+    text = "\n".join(line for f in functions for line in (*(["@cache"] if f.cached else []), *f.head, *f.body))
+    groups = [line for pattern, line in IMPORTS if not pattern or re.search(pattern, text, re.MULTILINE)]
+    imports = [*groups[groups[0] == "" :], *([""] if local else []), *local]
+    return render("torch/functions.py.j2", title=title, imports=imports, functions=functions)
+
+
+def run_node(
+    formula: Formula,
+    roles: Mapping[str, Role],
+    tensors: Mapping[str, Any],
+    dtype: str | torch.dtype,
+    rounds: Rounds = (),
+) -> dict[str, torch.Tensor]:
+    """The results of the printed function of `formula`, by name.
+
+    `tensors`: a torch tensor or NumPy array for each input; those that hold reals are rounded to the storage type
+    `dtype` (float64, float32, bfloat16 or float16) first. Arithmetic is done in float64 for float64 and in float32
+    otherwise; results come in `dtype`. Raises ValueError when operands do not fit the formula.
+    """
+    import torch
+
+    stored = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    names = tuple(sorted(roles.items()))
+    function, runtime = _compiled(formula, names, rounds)
+    operands = [_operand(t, tensors, stored) for t in formula.inputs]
+    _check_shapes(formula, operands)
+    results = function(*operands, runtime.Precision.storing(stored))
+    listed = results if isinstance(results, tuple) else (results,)
+    return {t.name: r for t, r in zip(formula.outputs, listed, strict=True)}
+
+
+@cache
+def _runtime() -> ModuleType:
+    return _module("specc_torch_runtime", render("torch/runtime.py.j2"))
+
+
+def _module(name: str, text: str, **names: object) -> ModuleType:
+    module = ModuleType(name)
+    module.__dict__.update(names)
+    sys.modules[name] = module
+    exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+    return module
+
+
+@cache
+def _compiled(formula: Formula, roles: tuple[tuple[str, Role], ...], rounds: Rounds) -> tuple[Any, ModuleType]:
+    printed, text = source_of(formula, dict(roles), rounds)
+    runtime = _runtime()
+    shared = {n: getattr(runtime, n) for n in ("Precision", "masked_softmax", "rounded", "weighted_sum")}
+    module = _module(f"specc_torch_{printed.name}_{sha256(text.encode()).hexdigest()[:12]}", text, **shared)
+    return getattr(module, printed.name), runtime
+
+
+def _operand(t: FormulaTensor, tensors: Mapping[str, Any], stored: torch.dtype) -> torch.Tensor:
+    import torch
+
+    if t.name not in tensors:
+        raise ValueError(f"operand `{t.name}` {dims_text(t.dims)} is missing")
+    found = torch.as_tensor(tensors[t.name])
+    return found if t.sort is Sort.INDEX else found.to(stored)
+
+
+def _check_shapes(formula: Formula, operands: Sequence[torch.Tensor]) -> None:
+    sizes: dict[str, int] = {}
+    for t, operand in zip(formula.inputs, operands, strict=True):
+        if len(t.dims) != operand.dim():
+            raise ValueError(f"operand `{t.name}` has {operand.dim()} axes, {dims_text(t.dims)} has {len(t.dims)}")
+        for dim, n in zip(t.dims, operand.shape, strict=True):
+            known = (
+                int(dim.value)
+                if isinstance(dim, Num)
+                else sizes.setdefault(dim.name, n)
+                if isinstance(dim, Size)
+                else n
+            )
+            if known != n:
+                raise ValueError(f"operand `{t.name}` is {list(operand.shape)}, its formula says {dims_text(t.dims)}")
+
+
+def load(path: Path) -> ModuleType:
+    """The generated package in folder `path`, imported under a name of its own: its `model`, `nodes` and `runtime` are
+    attributes. Raises FileNotFoundError when there is none."""
+    init = path / "__init__.py"
+    if not init.is_file():
+        raise FileNotFoundError(f"{path} has no generated PyTorch model")
+    name = f"specc_generated_{sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    for known in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
+        del sys.modules[known]
+    spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[str(path)])
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
