@@ -68,8 +68,8 @@ def precise(
     digits: int = DIGITS,
     limit_bytes: int = GIB,
 ) -> dict[str, list[Any]]:
-    """Single elements as mpmath numbers, computed with `digits` decimal digits: per result, in the order of its
-    points (one index per axis). Raises as `evaluate` does."""
+    """Single elements as mpmath numbers, computed with `digits` decimal digits: per result, in the order of
+    its points (one index per axis). Raises as `evaluate` does."""
     run = _Run(formula, tensors, sizes, limit_bytes // BYTES_PER_PRECISE, Precise(digits))
     return {name: [run.element(name, p) for p in points] for name, points in (at_points or {}).items()}
 
@@ -95,10 +95,10 @@ def evaluate_within(
     max_precise: int = 64,
     share: float = SHARE,
 ) -> Within:
-    """As `evaluate`, but each value is off by at most `share` of its tolerance (an array over the chosen box, or
-    one number, per result), or by half a unit in its last place. Where float64 cannot promise that, the element
-    is computed again with so many digits that two computations agree: at most `max_precise` elements in all,
-    the worst first. Raises as `evaluate` does."""
+    """As `evaluate`, but each value is off by at most `share` of its tolerance (an array over the chosen box,
+    or one number, per result), or by half a unit in its last place. Where float64 cannot promise that, the
+    element is computed again with so many digits that two computations agree: at most `max_precise` elements
+    in all, the worst first. Raises as `evaluate` does."""
     found = _Run(formula, tensors, sizes, limit_bytes, Uncertain()).results(at)
     again = _Again(formula, tensors, sizes, limit_bytes // BYTES_PER_PRECISE)
     left, unsettled = max_precise, {}

@@ -1,0 +1,30 @@
+"""Settings for all tests: the same examples every time in CI, elsewhere new ones and the seed for them."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SLOW_IS_FINE = [HealthCheck.too_slow]
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE
+)
+settings.register_profile("dev", deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE)
+PROFILE = "ci" if os.environ.get("CI") else "dev"
+settings.load_profile(PROFILE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Draws the seed of this run where none was asked for, so that the header can name it."""
+    if PROFILE == "dev" and config.getoption("--hypothesis-seed", None) is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    if PROFILE == "ci":
+        return "examples: the same in every run (CI is set)"
+    return f"examples: repeat them with --hypothesis-seed={config.getoption('--hypothesis-seed')}"
