@@ -244,6 +244,8 @@ def run_parser(make: Callable[[], Lark], build: Callable[[], Transformer[Token, 
 def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
     span = Span(source, max(1, error.line), max(1, error.column))
     match error:
+        case UnexpectedCharacters() if error.char == '"':
+            return Diagnostic("E101", "this quoted text has no end", span, 'it ends on its line, with a `"`')
         case UnexpectedCharacters():
             return Diagnostic("E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ()))
         case UnexpectedToken() if error.token.type == "$END" or isinstance(error, UnexpectedEOF):

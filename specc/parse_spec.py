@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cache
@@ -12,12 +13,28 @@ from lark.lark import PostLex
 
 from specc import syntax as s
 from specc import syntax_spec as m
-from specc.diagnostics import Diagnostic, SpecError
-from specc.parse import Comments, ExprBuilder, fold_name, grammar, run_parser
+from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.parse import READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
 from specc.source import Source, Span
 
 REQUIRED = ("model", "domain", "layers", "stream", "output", "nodes", "profile")
 """Sections that every Model Spec has."""
+
+SECTIONS = (
+    "model", "class", "about", "use", "domain", "sizes", "layers", "inputs", "stream", "output", "state", "checkpoint",
+    "nodes", "profile", "config",
+)  # fmt: skip
+READABLE.update({f"K_{name.upper()}": f"`{name}`" for name in SECTIONS})
+READABLE.update(
+    HEADER="`| Node | Op Spec | Layers | Constants | Wires | Weights |`",
+    MODEL_KEY="a model key such as `google/gemma-4-31B`",
+    VERSION="a version such as `1.0`",
+    PATH="a dotted name",
+    AT="`@`",
+    ARROW="`->`",
+    CONCAT="`++`",
+)
+TERMINALS.update({f"K_{name.upper()}": (name,) for name in SECTIONS})
 
 OPEN = ("LPAR", "LSQB", "BIG_OPEN")
 CLOSE = ("RPAR", "RSQB", "RBRACE")
@@ -330,6 +347,26 @@ def parse_spec(source: Source) -> m.SpecFile:
     """Parses a Model Spec. Raises SpecError."""
     parser, holder = _spec_parser()
     holder[0] = Comments()
-    result = run_parser(lambda: parser, lambda: SpecBuilder(source, holder[0]), source)
+    try:
+        result = run_parser(lambda: parser, lambda: SpecBuilder(source, holder[0]), source)
+    except SpecError as error:
+        raise SpecError(_section_mistake(d) or d for d in error.diagnostics) from None
     assert isinstance(result, m.SpecFile)
     return result
+
+
+def _section_mistake(found: Diagnostic) -> Diagnostic | None:
+    """A clearer message where the line of a syntax error begins with a misspelt or indented section word."""
+    if found.code != "E101" or found.span is None:
+        return None
+    line = found.span.source.line(found.span.line)
+    word = re.match(r"\s*(\w*)", line)
+    assert word is not None
+    name, column = word[1], word.start(1) + 1
+    span = Span(found.span.source, found.span.line, column, max(1, len(name)))
+    if column == 1 and name and name not in SECTIONS:
+        return Diagnostic("E101", f"unknown section `{name}`", span, nearest(name, SECTIONS))
+    if column > 1 and name in SECTIONS and found.span.column > column:
+        help_ = "a section word stands at the beginning of its line"
+        return Diagnostic("E101", f"unexpected `{name}`", span, help_)
+    return None

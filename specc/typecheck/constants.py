@@ -130,10 +130,22 @@ def check_requires(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
         raise mistake("E236", message, span)
 
 
-def check_complete(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
-    """Raises SpecError (E232) for a constant or dim of `op` that nothing gives."""
-    needed = [p.name for p in op.params if p.default is None and not p.optional]
-    for name in dict.fromkeys((*needed, *dim_names(op))):
-        if name not in values:
-            help_ = f"add `{name}=…` to the constants"
-            raise mistake("E232", f"`{row.path}`: nothing gives `{name}` of `{op.name}`", row.op.span, help_)
+def check_params(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
+    """Raises SpecError (E232, E236) for a constant of `op` that nothing gives, or a `require` that fails already."""
+    dims = dim_names(op)
+    for p in op.params:
+        if p.default is None and not p.optional and p.name not in dims:
+            _check_given(p.name, op, values, row)
+    check_requires(op, values, row)
+
+
+def check_dims(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
+    """Raises SpecError (E232) for a dim of `op` that neither constants nor shapes give."""
+    for name in dim_names(op):
+        _check_given(name, op, values, row)
+
+
+def _check_given(name: str, op: Op, values: Mapping[str, Value], row: m.Row) -> None:
+    if name not in values:
+        help_ = f"add `{name}=…` to the constants"
+        raise mistake("E232", f"`{row.path}`: nothing gives `{name}` of `{op.name}`", row.op.span, help_)

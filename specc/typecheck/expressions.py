@@ -177,9 +177,7 @@ def _chain(e: s.Chain, scope: Scope) -> Expr:
 
 
 def _indices(items: tuple[s.Expr, ...], scope: Scope) -> tuple[Expr, ...]:
-    return tuple(
-        elaborate(i, scope) if isinstance(i, s.Dots) else _sorted(i, scope, Sort.INDEX) for i in items
-    )
+    return tuple(elaborate(i, scope) if isinstance(i, s.Dots) else _sorted(i, scope, Sort.INDEX) for i in items)
 
 
 def _index(e: s.Index, scope: Scope) -> Expr:
@@ -198,9 +196,7 @@ def _index(e: s.Index, scope: Scope) -> Expr:
     if _count(e, len(indices), len(tensor.dims), scope):
         for index, dim, item in zip(indices, tensor.dims, e.indices, strict=True):
             if isinstance(index, Lead) != isinstance(dim, Lead):
-                scope.report.error(
-                    "E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span
-                )
+                scope.report.error("E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span)
     return Load(e.name, indices, tensor.sort)
 
 
@@ -216,9 +212,7 @@ def _expand(let: s.Let, args: tuple[s.Expr, ...], span: Span, scope: Scope) -> E
         return POISON
     actual = tuple(_sorted(a, scope, Sort.INDEX) for a in args)
     if len(actual) != len(let.formals):
-        scope.report.error(
-            "E308", f"`{let.name}` takes {len(let.formals)} indices, {len(actual)} are given", span
-        )
+        scope.report.error("E308", f"`{let.name}` takes {len(let.formals)} indices, {len(actual)} are given", span)
         return POISON
     inner = replace(scope.bind(*let.formals), expanding=(*scope.expanding, let.name))
     body = elaborate(let.body, inner)

@@ -32,8 +32,9 @@ def check_flow(spec: m.SpecFile, groups: tuple[Group, ...], report: Collector) -
     checker = _Checker(spec, groups, report)
     checker.names()
     checker.duplicates()
-    checker.reads()
-    checker.unread()
+    if all(any(c in g.classes for g in groups) for c in (cls.name for cls in spec.layers.classes)):
+        checker.reads()
+        checker.unread()
     ordered = tuple(checker.order(rows) for rows in checker.inside)
     return Flow(checker.order(checker.before), ordered, checker.order(checker.after))
 
@@ -93,7 +94,7 @@ class _Checker:
             for row, out in ((r, o) for r in rows for o in self.outs(r)):
                 if out.wire in taken:
                     self.report.error("E254", f"`{out.wire}` is {taken[out.wire]}", out.span, "choose another name")
-                elif out.wire in seen:
+                elif out.wire in seen and (seen[out.wire] is row or seen[out.wire].path != row.path):
                     other = f"`{seen[out.wire].path}`" if seen[out.wire] is not row else "the same row"
                     self.report.error("E254", f"`{out.wire}` is written by {other} too", out.span)
                 elif rows is not outside and out.wire in outer:

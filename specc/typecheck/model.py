@@ -16,7 +16,7 @@ from specc.typecheck.shapes import Dims, shape
 from specc.typecheck.sizes import Frame, Group, check_frame
 from specc.typecheck.surroundings import check_config, check_profile
 from specc.typecheck.values import attempt, table
-from specc.typecheck.weights import Taken, check_tied, check_tiling, take
+from specc.typecheck.weights import Taken, check_tied, check_tiling, take, tied_nodes
 from specc.typecheck.wires import Wire, World
 
 
@@ -141,6 +141,7 @@ class _Builder:
 
     def _bind_row(self, row: m.Row, op: Op | None, group: Group, world: World, side: int) -> dict[str, Wire]:
         if op is None:
+            self.failed.add(id(row))
             return {o.wire: Wire(o.wire, None) for a in row.applies for o in a.outs}
         variant, written = bind_row(row, op, self.library, group, world, self.spec.checkpoint, self.report)
         if variant is None:
@@ -182,6 +183,8 @@ class _Builder:
             if variant is None:
                 continue
             default = next((p.default for p in variant.op.params if p.name == "tied"), None)
+            if any(id(r) in self.failed for r in self.spec.nodes.rows if r.path in tied_nodes(row)):
+                continue
             value = dict(variant.constants).get("tied", default)
             flag = value if isinstance(value, bool) else None
             attempt(self.report, check_tied, row, variant.weights, flag, known)

@@ -13,7 +13,7 @@ from specc.instantiate import instantiate
 from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, WireRead, WireWrite
 from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, walk
 from specc.source import Span
-from specc.typecheck.constants import Constants, check_complete, check_constants, check_requires
+from specc.typecheck.constants import Constants, check_constants, check_dims, check_params, check_requires
 from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, shape, width
 from specc.typecheck.sizes import RUNTIME, Group
 from specc.typecheck.values import attempt, mistake, number, table
@@ -61,6 +61,10 @@ def bind_row(
     before = len(report.found)
     forms = forms_of(op, library)
     constants = check_constants(row, tuple(o for _, o in reversed(forms)), group.names, report)
+    if len(forms) > 1 and "B" not in group.names:
+        report.error("E221", f"`{op.name}` has a decode form, `B` has no domain", row.op.span, "give `B in [1, …]`")
+    if len(report.found) > before:
+        return None, {o.wire: Wire(o.wire, None) for a in row.applies for o in a.outs}
     weights = check_weights(row, constants.names, checkpoint, report)
     site = Site(row, forms, constants, weights, world, group)
     _check_labels(row, report)
@@ -129,6 +133,7 @@ def _apply(apply: m.Apply, site: Site) -> Bound:
     wired = {t.name: read_of(t.name, args[t.name], site.world) for t in site.op.inputs if t.name in args}
     for name, arg in args.items():
         _check_annotation(arg, wired[name], site)
+    check_params(site.op, site.constants.of(site.op), site.row)
     bound = {}
     for phase, op in site.forms:
         reads = phase_reads(op, phase, wired, weights, site.world, site.row)
@@ -168,7 +173,8 @@ def _close(
             matcher.match(sig, Operand(f"weight `{name}`", tuple(number(n) for n in shapes[name]), span))
         elif sig.name in reads:
             matcher.match(sig, _operand(reads[sig.name], phase, args.get(sig.name), site))
-    check_complete(op, matcher.values, site.row)
+    check_params(op, matcher.values, site.row)
+    check_dims(op, matcher.values, site.row)
     check_requires(op, matcher.values, site.row)
     lead = matcher.lead or ()
     given = tuple(t.name for t in op.inputs if t.optional and (t.name in weights or t.name in reads))

@@ -108,6 +108,6 @@ def _each(each: m.Each, names: Mapping[str, Expr], frame: Frame) -> list[object]
             raise mistake("E271", f"`{name}` gives a second value to {layers_text(layers)}", each.span)
         result |= dict.fromkeys(layers, _json(value, names, frame))
     missing = tuple(i for i in range(frame.layer_count) if i not in result)
-    if missing:
+    if missing and all(c.layers for c in frame.classes):
         raise mistake("E271", f"no value for {layers_text(missing)}", each.span)
-    return [result[i] for i in range(frame.layer_count)]
+    return [result.get(i) for i in range(frame.layer_count)]

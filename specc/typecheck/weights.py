@@ -165,3 +165,8 @@ def check_tied(
         if known[w.tied] != w.shape:
             message = f"`{w.name}` is {list(w.shape)}, `{'.'.join(w.tied)}` is {list(known[w.tied])}"
             raise mistake("E263", message, written.span)
+
+
+def tied_nodes(row: m.Row) -> tuple[str, ...]:
+    """The nodes to whose weights the weights of a row are tied."""
+    return tuple(w.value.node for w in row.weights if isinstance(w.value, m.Tied))

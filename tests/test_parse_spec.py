@@ -1,0 +1,165 @@
+"""Parsing Model Specs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from specc import syntax as s
+from specc import syntax_spec as m
+from specc.diagnostics import SpecError
+from specc.parse_spec import parse_spec
+from specc.source import Source
+from tests.typecheck.mini import MINI
+
+GEMMA = Path(__file__).parent.parent / "specs" / "gemma4.spec"
+
+
+def parse(text: str) -> m.SpecFile:
+    return parse_spec(Source("mini.spec", text))
+
+
+def edited(old: str, new: str) -> str:
+    assert old in MINI
+    return MINI.replace(old, new, 1)
+
+
+def test_the_founding_spec_has_24_rows_in_the_order_of_the_page() -> None:
+    rows = parse_spec(Source.read(GEMMA)).nodes.rows
+    assert len(rows) == 24
+    assert [r.path for r in rows[:3]] == ["embed", "input_norm", "attn.qkv_proj"]
+    assert rows[-1].op.name == "lmHead"
+
+
+def test_a_row_keeps_labels_appends_bindings_and_pieces() -> None:
+    rows = parse(MINI).nodes.rows
+    norm, core, qkv = rows[2], rows[3], rows[1]
+    assert [a.label for a in norm.applies] == ["q", "k"]
+    assert norm.applies[0].binds[0].operand == "w"
+    assert norm.applies[0].args[0].dims is not None
+    assert [a.state.name if a.state else None for a in core.applies[0].args] == [None, "k_cache", "v_cache"]
+    assert isinstance(qkv.weights[0].value, tuple)
+    assert [p.name for p in qkv.weights[0].value] == ["q", "kv"]
+    assert isinstance(rows[-1].weights[0].value, m.Tied)
+
+
+def test_a_punned_constant_has_no_value_of_its_own() -> None:
+    core = parse(MINI).nodes.rows[3]
+    assert [(c.name, c.value is None) for c in core.constants][:2] == [("D", True), ("heads", True)]
+
+
+def test_pieces_can_be_slices_interleaved_views_and_reshaped() -> None:
+    text = edited('w[H] = "norm"', 'w[H] = "a"[0 : 4 of 8] ++ "b"[heads, 1 : 2 of 2, D] ++ "/c"[2] as [2, 1, 4]')
+    pieces = parse(text).nodes.rows[-2].weights[0].value
+    assert isinstance(pieces, tuple)
+    low = pieces[0].view[0].low
+    assert isinstance(low, s.Number) and low.value == 0
+    assert [len(p.view) for p in pieces] == [1, 3, 1]
+    assert pieces[2].name == "/c"
+    assert pieces[2].full is not None and len(pieces[2].full) == 3
+
+
+def test_sections_may_stand_in_any_order() -> None:
+    head, rest = MINI.split("inputs\n")
+    inputs, after = rest.split("\nstream", 1)
+    moved = head + "stream" + after + "\ninputs\n" + inputs
+    assert parse(moved) == parse(MINI)
+
+
+def test_a_cell_may_go_on_in_the_next_line() -> None:
+    text = edited("h -> q[T, heads, D], k[T, kv_heads, D], v", "h -> q[T, heads, D],\n      k[T, kv_heads, D],\n v")
+    assert parse(text) == parse(MINI)
+
+
+def test_rule_lines_padding_and_carriage_returns_mean_nothing() -> None:
+    text = edited("Weights |\n", "Weights |\n  |--------|:---|----:|----|----|----|\n").replace("| embed  |", "|embed|")
+    assert parse(text.replace("\n", "\r\n")) == parse(MINI)
+
+
+def test_brackets_may_span_lines() -> None:
+    text = edited("  k_cache[S, kv_heads, D]", "  k_cache[\n    S,\n\n    kv_heads, D]")
+    assert parse(text) == parse(MINI)
+
+
+def test_ascii_and_unicode_spellings_give_one_tree() -> None:
+    ascii_text = MINI.replace("·", "*").replace("√hidden", "sqrt(hidden)").replace("√D", "sqrt(D)")
+    assert parse(ascii_text) == parse(MINI)
+
+
+def test_greek_size_names_are_spelt_out() -> None:
+    text = edited("vocab = 11", "vocab = 11\n  θ = 10000")
+    sizes = parse(text).sizes
+    assert sizes is not None
+    assert sizes.sizes[1].name == "theta"
+
+
+def test_comments_go_to_the_line_below_or_to_their_own() -> None:
+    text = "# the file\n\n# the model\n" + edited("  hidden = 8", "  # width\n  hidden = 8 # wide").replace(
+        "  | add ", "  # sum\n  | add "
+    )
+    tree = parse(text + "\n# the end\n")
+    assert (tree.header, tree.model.comments, tree.trailing) == (("the file",), ("the model",), ("the end",))
+    assert tree.sizes is not None
+    assert tree.sizes.sizes[1].comments == ("width", "wide")
+    assert [r.comments for r in tree.nodes.rows if r.path == "add"] == [("sum",)]
+
+
+def test_hashes_and_escapes_inside_quotes_are_text() -> None:
+    about = parse(edited('about "A toy."', r'about "a # b \"c\" \\d"')).about
+    assert about is not None
+    assert about.text == 'a # b "c" \\d'
+
+
+def test_section_words_are_names_away_from_the_beginning_of_a_line() -> None:
+    tree = parse(edited("  vocab = 11", "  vocab = 11\n  state = 3\n  page = 4"))
+    assert tree.sizes is not None
+    assert [x.name for x in tree.sizes.sizes][:3] == ["vocab", "state", "page"]
+
+
+def test_layers_is_a_name_in_an_expression() -> None:
+    where = parse(edited("where i % 2 == 1", "where i >= layers - 2")).layers.classes[1].where
+    assert isinstance(where, s.Chain)
+    assert where.args[1] == s.Binary(where.span, "-", s.Name(where.span, "layers"), s.Number(where.span, Fraction(2), "2"))
+
+
+MISTAKES = [
+    ("sizes\n", "size\n", "E101", 10, 1, "unknown section `size`", "did you mean `sizes`?"),
+    ("sizes\n", "  sizes\n", "E101", 10, 3, "unexpected `sizes`", "beginning of its line"),
+    ("@ 1.0", "@ x", "E101", 1, 18, "unexpected 'x'", "a version such as"),
+    ("| Node  ", "| Nodes ", "E101", 34, 3, "unexpected '|'", "| Node | Op Spec | Layers |"),
+    ("tokens -> h0", "tokens h0", "E101", 35, 89, "unexpected 'h0'", "`->`"),
+    ("| embed            | -", "| -", "E101", 35, 14, "unexpected '-'", "expected a name"),
+    ('"embed" |', '"embed |', "E101", 35, 116, "this quoted text has no end", "on its line"),
+    ('"embed" |', '"embed"', "E101", 36, 5, "unexpected 'qkv'", "the end of the line"),
+    ("stream h[", "stream [", "E101", 24, 8, "unexpected '['", "expected a name"),
+    ("[1, 64] \"tokens\"", "[1, 64", "E101", 6, 3, "unexpected 'B'", "`]`"),
+    ("where i % 2 == 0", "when i % 2 == 0", "E101", 16, 20, "unexpected 'when'", "expected `where`"),
+    ("vocab = 11", "vocab = $", "E101", 11, 11, "unexpected character '$'", "a number"),
+    ("vocab = 11", "vocab = 1e99999999", "E103", 11, 11, "number out of range", "at most 400 digits"),
+    ("k_cache + kn", "k_cache[S] + kn", "E104", 38, 86, "a state takes no shape here", "state + wire"),
+    ("page = 16", "page = 16\n  page = 8", "E105", 9, 3, "`page` is given twice", ""),
+    ("sizes\n", "domain\n  page = 3\nsizes\n", "E105", 10, 1, "a second `domain`", "each section is written once"),
+    ("output logits\n", "", "E106", 1, 1, "the spec has no `output`", ""),
+    ("  eps = 1e-6\n", "  a = [1,\n", "E102", 59, 10, "ends too early", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "code", "line", "column", "message", "help_"), MISTAKES)
+def test_syntax_errors_say_where_and_what(
+    old: str, new: str, code: str, line: int, column: int, message: str, help_: str
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse(edited(old, new))
+    (found,) = caught.value.diagnostics
+    assert found.span is not None
+    assert (found.code, found.span.line, found.span.column) == (code, line, column)
+    assert message in found.message
+    assert help_ in found.help
+
+
+def test_an_empty_file_names_what_is_missing() -> None:
+    with pytest.raises(SpecError) as caught:
+        parse("# nothing here\n")
+    assert "`model`, `domain`, `layers`, `stream`, `output`, `nodes`, `profile`" in str(caught.value)
