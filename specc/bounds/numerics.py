@@ -1,0 +1,166 @@
+"""What a target promises about its arithmetic: formats, order of summation, accuracy of elementary functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil, log2
+
+from specc.bounds.formats import FORMATS, Format
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """|computed - exact| <= (ulps + per_argument·|x| + 1/2) ulp of the result, and exact at `exact_at`.
+
+    The half ulp is there because vendors count from the correctly rounded result; with `correct`, the result is the
+    correctly rounded one. An ulp is at most 2u·|result|, u being the unit roundoff.
+    """
+
+    ulps: float
+    source: str
+    per_argument: float = 0.0
+    correct: bool = False
+    exact_at: float | None = None
+
+    @property
+    def units(self) -> float:
+        """Relative error in unit roundoffs, without the part that grows with the argument."""
+        return 1.0 if self.correct else 2 * self.ulps + 1
+
+    @property
+    def units_per_argument(self) -> float:
+        return 2 * self.per_argument
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Terms are added in index order, `tile` at a time; inside a tile the order is free, as is whether the running sum
+    takes part. Each term costs at most `per_term` unit roundoffs of what has been added so far.
+
+    A kernel whose own tile divides `tile` conforms.
+    """
+
+    tile: int
+    per_term: float = 1.0
+
+
+@dataclass(frozen=True)
+class AnyOrder:
+    """Terms are added in any order, a tree included, at most `depth(n)` additions deep."""
+
+    lanes: int = 1
+    per_term: float = 1.0
+
+    def depth(self, n: int) -> int:
+        """Additions on the longest path for `n` terms.
+
+        `lanes` partial sums are formed one term after another, then added as a tree. A pairwise sum that starts from
+        blocks of 128 terms in 8 lanes, as NumPy's does, also conforms.
+        """
+        if self.lanes == 1 or n <= 8:
+            return max(n - 1, 0)
+        threads = ceil(n / self.lanes) + ceil(log2(self.lanes)) + 5
+        pairwise = 18 + max(0, ceil(log2(n / 128)))
+        return min(n - 1, max(threads, pairwise))
+
+
+Summation = Tiles | AnyOrder
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A matrix instruction: `products` exact products and the running sum are aligned to the largest of them, cut
+    (not rounded) to 23 + `extra_bits` fraction bits, added, and the sum is cut to float32.
+
+    Facts: M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, Numerical behavior of NVIDIA tensor cores, PeerJ Comput. Sci.
+    7:e330, 2021; F. Khattak, M. Mikaitis, Accurate models of NVIDIA tensor cores, arXiv:2512.07004. The PTX ISA
+    promises accumulation "with at least single precision" and leaves order and rounding open.
+    """
+
+    products: int
+    extra_bits: int
+
+    @property
+    def per_term(self) -> float:
+        """Unit roundoffs of float32 per product: each of products + 1 addends loses less than 2^-extra_bits, and the
+        result less than 1, in units of 2^-23 = 2u of the largest magnitude."""
+        return 2 * ((self.products + 1) * 2.0**-self.extra_bits + 1) / self.products
+
+
+AMPERE = Instruction(8, 1)
+HOPPER = Instruction(16, 2)
+
+
+@dataclass(frozen=True)
+class Depth:
+    """How each kind of reduction is summed. `key_block`: the least number of keys between two rescalings of an online
+    softmax; `keys`: the order in which its weighted values are added."""
+
+    contraction: Summation
+    row: Summation
+    keys: Summation
+    key_block: int = 16
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """Arithmetic of a target. `storage`: format per role. `flush`: results and operands below it may become 0.
+
+    `functions` has an `Accuracy` for `div` and each elementary function. Constants are folded, then rounded once.
+    """
+
+    storage: Mapping[str, str]
+    depth: Depth
+    functions: Mapping[str, Accuracy]
+    accumulator: str = "float32"
+    flush: float = 0.0
+    name: str = field(default="", compare=False)
+
+    @property
+    def format(self) -> Format:
+        return FORMATS[self.accumulator]
+
+
+_PTX = "PTX ISA 9.1, floating point instructions, {}"
+_CUDA = "CUDA C++ Programming Guide, mathematical functions, single precision table"
+
+TRITON_FUNCTIONS: dict[str, Accuracy] = {
+    "div": Accuracy(2, _PTX.format("div.full.f32 (`/` on float32)")),
+    # The argument is multiplied by a rounded log2 e first.
+    "exp": Accuracy(2, "CUDA C++ Programming Guide, intrinsic functions, __expf", per_argument=1.173, exact_at=0),
+    "log": Accuracy(1, _CUDA, exact_at=1),
+    "sqrt": Accuracy(0, _PTX.format("sqrt.rn.f32 (`tl.sqrt_rn`)"), correct=True),
+    "sin": Accuracy(2, _CUDA, exact_at=0),
+    "cos": Accuracy(2, _CUDA, exact_at=0),
+    "tanh": Accuracy(2, _CUDA, exact_at=0),
+    "log1p": Accuracy(1, _CUDA, exact_at=0),
+    "expm1": Accuracy(1, _CUDA, exact_at=0),
+}
+"""What `tl` functions and `libdevice` lower to for sm_80 and later. sin and cos of an angle in turns (sinpi, cospi) are
+within the same two ulp. NumPy, which the interpreter uses, is within the same numbers."""
+
+_SLEEF = "SLEEF 3 vector library, functions of 1.0 ulp"
+_TORCH = {fn: Accuracy(1, _SLEEF, exact_at=0) for fn in ("exp", "sin", "cos", "tanh", "log1p", "expm1")}
+TORCH_FUNCTIONS: dict[str, Accuracy] = {
+    "div": Accuracy(0, "IEEE 754", correct=True),
+    "sqrt": Accuracy(0, "IEEE 754", correct=True),
+    "log": Accuracy(1, _SLEEF, exact_at=1),
+    **_TORCH,
+}
+
+
+def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: int = 256) -> Numerics:
+    """Triton on a GPU of sm_80 or later and in its interpreter. `tile`: a multiple of every tile of an inner axis
+    (of K in a contraction, of keys in attention) that a kernel may use."""
+    per_term = max(1.0, instruction.per_term)
+    tiles = Tiles(tile, per_term)
+    depth = Depth(contraction=tiles, row=AnyOrder(lanes=32), keys=tiles)
+    return Numerics(storage, depth, TRITON_FUNCTIONS, flush=FORMATS["float32"].tiny, name="triton")
+
+
+def torch(storage: Mapping[str, str], accumulator: str = "float32") -> Numerics:
+    """PyTorch on a CPU, computing in `accumulator` and storing at the end, sums in any order."""
+    depth = Depth(AnyOrder(), AnyOrder(), AnyOrder())
+    flush = FORMATS[accumulator].tiny
+    return Numerics(storage, depth, TORCH_FUNCTIONS, accumulator, flush, name=f"torch {accumulator}")
