@@ -1,0 +1,43 @@
+# Two commands for a newcomer: `make build`, `make test`. Everything they install lies in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SPEC := specs/gemma4.spec
+TESTS ?= tests
+
+.PHONY: build test test-slow lint check-generated clean
+
+build: $(VENV)/.base
+	$(BIN)/specc build $(SPEC)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -q $(TESTS)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -q -m slow $(TESTS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+check-generated: $(VENV)/.base
+	$(BIN)/specc build $(SPEC) --check
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specc needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.base
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,106 @@
+"""`specc build`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from specc import pipeline
+from specc.cli.output import FAILED, count, print_json
+from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.emit import Drift
+from specc.inputs import TARGETS, Options
+from specc.pipeline import Build
+
+Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A Model Spec, such as specs/gemma4.spec.")]
+Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
+
+
+def build(
+    spec: Spec,
+    target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
+    out: Annotated[Path, typer.Option(help="Where the folder of the model goes.")] = Path("generated"),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a build would.")] = False,
+    compile: Annotated[
+        list[str], typer.Option(metavar="ARCH", help="Also compile for sm_80, sm_90, sm_100; no GPU is needed.")
+    ] = [],  # noqa: B006
+    tiles: Annotated[Path | None, typer.Option(help="A tile table whose rows come before the shipped ones.")] = None,
+    dump_stage: Annotated[str | None, typer.Option(help="Print syntax, model, kernels or files, and stop.")] = None,
+    json: Json = False,
+) -> None:
+    """Write the kernels, the reference model and the page of a Model Spec."""
+    options = Options(_targets(target), tiles)
+    if dump_stage is not None:
+        print(pipeline.dump(spec, dump_stage, options), end="")
+        return
+    failed = _check(spec, out, options, json) if check else _build(spec, out, options, json and not compile)
+    if compile:
+        from specc.cli.compile import compile_all
+
+        failed |= compile_all(spec, tuple(dict.fromkeys(compile)), options, json)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _targets(names: list[str]) -> tuple[str, ...]:
+    unknown = [n for n in names if n not in TARGETS]
+    if unknown:
+        raise SpecError([Diagnostic("E505", f"there is no target `{n}`", None, nearest(n, TARGETS)) for n in unknown])
+    return tuple(sorted(set(names))) or TARGETS
+
+
+def _build(spec: Path, out: Path, options: Options, as_json: bool) -> bool:
+    done = pipeline.build(spec, out, options)
+    if as_json:
+        print_json({"ok": True, **build_values(done)})
+    else:
+        print(build_text(done))
+        for name in done.written.kept if done.written else ():
+            print(f"  kept {name}: its node is gone, but it was edited by hand")
+    return False
+
+
+def build_values(done: Build) -> dict[str, object]:
+    written = done.written
+    return {
+        "folder": str(done.folder),
+        "files": list(done.files),
+        "wrote": list(written.wrote) if written else [],
+        "removed": list(written.removed) if written else [],
+        "kept": list(written.kept) if written else [],
+    }
+
+
+def build_text(done: Build) -> str:
+    """One line about a build."""
+    head = f"{done.folder}: {count(len(done.files), 'file')}"
+    if done.written is None or not (done.written.wrote or done.written.removed):
+        return f"{head}, up to date"
+    removed = f", {len(done.written.removed)} removed" if done.written.removed else ""
+    return f"{head}, {len(done.written.wrote)} written{removed}"
+
+
+def _check(spec: Path, out: Path, options: Options, as_json: bool) -> bool:
+    found = pipeline.drift(spec, out, options)
+    folder = pipeline.folder_of(spec, out)
+    if as_json:
+        print_json({"ok": not found, "folder": str(folder), "drift": [_drift_values(d) for d in found]})
+    else:
+        print("\n".join([*map(_drift_text, found), _verdict(folder, found)]))
+    return bool(found)
+
+
+def _drift_values(drift: Drift) -> dict[str, object]:
+    return {"file": drift.name, "state": str(drift.state), "diff": drift.diff}
+
+
+def _drift_text(drift: Drift) -> str:
+    return f"{drift.name}: {drift.state}" + (f"\n{drift.diff}" if drift.diff else "")
+
+
+def _verdict(folder: Path, found: tuple[Drift, ...]) -> str:
+    if not found:
+        return f"{folder}: as built"
+    return f"{folder}: {count(len(found), 'file')} not as built; `specc build` repairs it"

@@ -1,0 +1,64 @@
+"""The commands under one name, and the one place where an error becomes a message and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from specc import __version__
+from specc.cli import build, format, show
+from specc.cli.output import BAD_INPUT, print_errors
+from specc.diagnostics import SpecError
+
+app = typer.Typer(
+    name="specc",
+    help="From a readable Model Spec to GPU kernels and a PyTorch reference, with evidence.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("build")(build.build)
+app.command("show")(show.show)
+app.command("list")(show.list_models)
+app.command("fmt")(format.fmt)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"specc {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    pass
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The exit status of `specc ARGUMENTS`. What a user did wrong is printed, never raised."""
+    try:
+        app(list(arguments), prog_name="specc", standalone_mode=True)
+    except SpecError as error:
+        print_errors(error, as_json="--json" in arguments)
+        return BAD_INPUT
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0 if done.code is None else BAD_INPUT
+    return 0
+
+
+def main() -> None:
+    """The `specc` command."""
+    try:
+        status = run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)

@@ -1,0 +1,33 @@
+"""What commands share: exit statuses, JSON, errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from specc.diagnostics import Diagnostic, SpecError
+
+OK, FAILED, BAD_INPUT = 0, 1, 2
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_errors(error: SpecError, as_json: bool) -> None:
+    """Diagnostics on the standard error; as JSON on the standard output, where a program reads them."""
+    if as_json:
+        print_json({"ok": False, "errors": [diagnostic_values(d) for d in error.diagnostics]})
+        return
+    print("\n".join(d.render() for d in error.diagnostics), file=sys.stderr)
+
+
+def diagnostic_values(diagnostic: Diagnostic) -> dict[str, object]:
+    place = diagnostic.span
+    where = {} if place is None else {"file": place.source.name, "line": place.line, "column": place.column}
+    return {"code": diagnostic.code, "message": diagnostic.message, **where, "help": diagnostic.help}
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

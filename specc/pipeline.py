@@ -1,0 +1,188 @@
+"""Every stage of the compiler in order, with what goes in and what comes out.
+
+    path -> text -> syntax tree -> model -> kernels -> files
+            Source  SpecFile       Model    Lowered    {name: text}
+
+`build` runs them and hands the files to the writer; `up_to_date` answers before any of them runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specc import emit
+from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.inputs import TARGETS, Options, read_inputs, read_source
+from specc.manifest import Hashes, Manifest, read_manifest
+
+if TYPE_CHECKING:
+    from specc.emit import Drift, Written
+    from specc.ir import Model
+    from specc.lowered import Lowered
+    from specc.ops import Library
+    from specc.syntax_spec import SpecFile
+
+STAGES = ("syntax", "model", "kernels", "files")
+"""What `dump` can print."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What one build gave: the folder, and what was written (None where nothing had to be done)."""
+
+    folder: Path
+    written: Written | None
+    files: tuple[str, ...]
+
+
+def parse(path: Path) -> SpecFile:
+    """The syntax tree of a Model Spec. Raises SpecError."""
+    from specc.parse_spec import parse_spec
+
+    return parse_spec(read_source(path))
+
+
+def libraries(path: Path, syntax: SpecFile) -> Library:
+    """The shipped ops and those of the files that the spec uses. Raises SpecError."""
+    from specc.library import load_library
+
+    extra = [path.parent / line.text for line in syntax.uses]
+    for file in extra:
+        read_source(file)
+    return load_library(extra)
+
+
+def check(path: Path, syntax: SpecFile) -> Model:
+    """The typed model of a syntax tree. Raises SpecError."""
+    from specc.typecheck.model import check_model
+
+    return check_model(syntax, libraries(path, syntax))
+
+
+def load(path: Path) -> Model:
+    """The typed model of a file. Raises SpecError."""
+    return check(path, parse(path))
+
+
+def lower(model: Model) -> tuple[Lowered, ...]:
+    """The kernels of every node, or the reasons why it has none, in the order of the page."""
+    from specc.lowered import lower_each
+
+    return lower_each(model)
+
+
+def files(model: Model, lowered: Sequence[Lowered], options: Options) -> dict[str, str]:
+    """The text of every generated file, by its name under the model's folder. Raises SpecError."""
+    from specc.page import page_markdown
+
+    found = {"config.json": config_text(model), "README.md": page_markdown(model, lowered)}
+    for target in options.targets:
+        found |= {f"{target}/{name}": text for name, text in emit_target(target, model, lowered, options).items()}
+    return found
+
+
+def emit_target(target: str, model: Model, lowered: Sequence[Lowered], options: Options) -> Mapping[str, str]:
+    """The files of one target, by their names under its folder. Raises SpecError."""
+    match target:
+        case "torch":
+            from specc.targets.torch import target as torch_target
+
+            return torch_target.emit(model)
+        case "triton":
+            from specc.lowered import all_kernels
+            from specc.targets.triton import target as triton_target
+
+            return triton_target.emit_all(all_kernels(lowered), options.tiles)
+    raise SpecError([Diagnostic("E505", f"there is no target `{target}`", None, nearest(target, TARGETS))])
+
+
+def config_text(model: Model) -> str:
+    """The published configuration as JSON: dotted keys become objects, in the order of the spec."""
+    root: dict[str, object] = {}
+    for key, value in model.config:
+        *outer, last = key.split(".")
+        place = root
+        for name in outer:
+            inner = place.setdefault(name, {})
+            assert isinstance(inner, dict)
+            place = inner
+        place[last] = value
+    return json.dumps(root, indent=2, ensure_ascii=False) + "\n"
+
+
+def folder_of(path: Path, out: Path) -> Path:
+    """Where the files of a spec go: `out/<stem of the spec>`. Raises SpecError for a stem that makes no good folder."""
+    if not re.fullmatch(r"\w[\w.+-]*", path.stem):
+        help_ = "the folder under `generated/` has the spec's name: letters, digits, `_`, `.`, `+`, `-`"
+        raise SpecError([Diagnostic("E503", f"{path.stem!r} is no name for a folder", None, help_)])
+    return out / path.stem
+
+
+def build(path: Path, out: Path, options: Options) -> Build:
+    """Makes `out/<stem>` hold what the spec says. An unchanged input is seen before anything is parsed.
+
+    Raises SpecError; also for a folder that cannot be written."""
+    folder = folder_of(path, out)
+    done = up_to_date(path, folder, options)
+    if done is not None:
+        return Build(folder, None, tuple(name for name, _ in done.files))
+    produced, inputs = compile_files(path, options)
+    try:
+        written = emit.write(folder, produced, options.table(), inputs)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    return Build(folder, written, tuple(sorted(produced)))
+
+
+def up_to_date(path: Path, folder: Path, options: Options) -> Manifest | None:
+    """The manifest of `folder`, if it says that this spec was built there as it is now. Raises SpecError."""
+    old = read_manifest(folder)
+    if old is None:
+        return None
+    return emit.up_to_date(folder, options.table(), read_inputs(path, old.uses))
+
+
+def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes]:
+    """All files of a spec, and the hashes of what they were made from. Raises SpecError."""
+    syntax = parse(path)
+    model = check(path, syntax)
+    produced = files(model, lower(model), options)
+    return produced, read_inputs(path, [line.text for line in syntax.uses])
+
+
+def drift(path: Path, out: Path, options: Options) -> tuple[Drift, ...]:
+    """How the output folder differs from what `build` would leave there. Writes nothing. Raises SpecError."""
+    produced, inputs = compile_files(path, options)
+    return emit.drift(folder_of(path, out), produced, options.table(), inputs)
+
+
+def _unwritable(folder: Path, error: OSError) -> SpecError:
+    reason = error.strerror or type(error).__name__
+    help_ = "files written so far are whole; build again when there is room" if folder.exists() else ""
+    return SpecError([Diagnostic("E502", f"cannot write `{error.filename or folder}`: {reason}", None, help_)])
+
+
+def dump(path: Path, stage: str, options: Options) -> str:
+    """What a stage gives, as text. Raises SpecError."""
+    from specc import dump as printers
+    from specc.lowered import all_kernels
+
+    syntax = parse(path)
+    if stage == "syntax":
+        from specc.format import format_spec
+
+        return format_spec(syntax)
+    model = check(path, syntax)
+    match stage:
+        case "model":
+            return printers.dump_model(model)
+        case "kernels":
+            return printers.dump_kernels(all_kernels(lower(model)))
+        case "files":
+            return "".join(f"==> {n} <==\n{t}\n" for n, t in sorted(files(model, lower(model), options).items()))
+    raise SpecError([Diagnostic("E505", f"there is no stage `{stage}`", None, nearest(stage, STAGES))])
