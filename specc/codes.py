@@ -78,4 +78,16 @@ CODES: dict[str, str] = {
     "E319": "A recurrence reads something other than the step before.",
     "E320": "A name is given twice.",
     "E321": "The prefill form of an op does not exist, or has one itself.",
+    # Lowering and building
+    "E401": "No schedule takes the formula of a node.",
+    "E410": "A node has no form in the PyTorch reference.",
+    "E501": "A file cannot be read.",
+    "E502": "A file cannot be written.",
+    "E503": "The name of a spec is no name for a folder.",
+    "E504": "No spec of that model is known.",
+    "E505": "There is no such target or stage.",
+    "E506": "A file is of no kind that can be formatted.",
+    # Tiles
+    "E901": "The tile table has no row for a kernel.",
+    "E902": "A tile table cannot be read, or a row of it is wrong.",
 }

@@ -121,7 +121,9 @@ def test_section_words_are_names_away_from_the_beginning_of_a_line() -> None:
 def test_layers_is_a_name_in_an_expression() -> None:
     where = parse(edited("where i % 2 == 1", "where i >= layers - 2")).layers.classes[1].where
     assert isinstance(where, s.Chain)
-    assert where.args[1] == s.Binary(where.span, "-", s.Name(where.span, "layers"), s.Number(where.span, Fraction(2), "2"))
+    assert where.args[1] == s.Binary(
+        where.span, "-", s.Name(where.span, "layers"), s.Number(where.span, Fraction(2), "2")
+    )
 
 
 MISTAKES = [

@@ -10,10 +10,11 @@ from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.formula_text import expr_text
 from specc.instantiate import FALSE, Value, close_expr
-from specc.ops import Expr, Logic, Op, ParamSig, Size, walk
+from specc.ops import Logic, Op, ParamSig, Size, walk
 from specc.typecheck.shapes import dim_names
 from specc.typecheck.values import (
     Lookup,
+    Meanings,
     as_real,
     attempt,
     condition,
@@ -29,10 +30,12 @@ FLAGS = {"True": True, "False": False}
 
 @dataclass(frozen=True)
 class Constants:
-    """`shown`: as written in the cell, sorted by name. `names`: what names mean in the rest of the row."""
+    """`shown`: as written in the cell, sorted by name. `names`: what names mean in the rest of the row. `complete`:
+    whether all of them have values."""
 
     shown: tuple[tuple[str, Value], ...]
-    names: Mapping[str, Expr]
+    names: Meanings
+    complete: bool
     ops: tuple[Op, ...]
 
     def of(self, op: Op) -> dict[str, Value]:
@@ -42,23 +45,27 @@ class Constants:
         return values | {n: v for n, v in self.shown if n in known}
 
 
-def check_constants(row: m.Row, ops: tuple[Op, ...], names: Mapping[str, Expr], report: Collector) -> Constants:
+def check_constants(row: m.Row, ops: tuple[Op, ...], names: Meanings, report: Collector) -> Constants:
     """Evaluates the cell from left to right; each constant is known to those after it. `ops`: the op of the
     row and its prefill form."""
     scope = dict(names)
     shown: dict[str, Value] = {}
+    complete = True
     params = {p.name: p for op in reversed(ops) for p in op.params}
     for constant in row.constants:
         name = constant.name
         if name in shown:
             report.error("E204", f"constant `{name}` is given twice", constant.span)
+            complete = False
             continue
         value = attempt(report, _value, constant, params, ops, row, table(scope))
-        if value is not None:
+        if value is None:
+            complete = False
+        else:
             shown[name] = value
-            if not isinstance(value, str | bool):
-                scope[name] = value
-    return Constants(tuple(sorted(shown.items())), scope, ops)
+        if not isinstance(value, str | bool):
+            scope[name] = value
+    return Constants(tuple(sorted(shown.items())), scope, complete, ops)
 
 
 def _value(

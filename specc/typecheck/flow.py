@@ -30,9 +30,11 @@ def stands_in(row: m.Row, group: Group) -> bool:
 def check_flow(spec: m.SpecFile, groups: tuple[Group, ...], report: Collector) -> Flow:
     """Orders the rows of `spec`; mistakes go to `report` (E234, E250 to E255)."""
     checker = _Checker(spec, groups, report)
-    checker.names()
+    clean = checker.names()
     checker.duplicates()
-    if all(any(c in g.classes for g in groups) for c in (cls.name for cls in spec.layers.classes)):
+    classes = [c.name for c in spec.layers.classes]
+    placed = all(any(c in g.classes for g in groups) for c in classes)
+    if clean and placed and all(r.layers.name in ("-", "all", *classes) for r in spec.nodes.rows):
         checker.reads()
         checker.unread()
     ordered = tuple(checker.order(rows) for rows in checker.inside)
@@ -79,10 +81,12 @@ class _Checker:
         return (o for a in row.applies for o in a.outs if o.wire != NO_OUTPUT and o.wire not in self.states)
 
     def written(self, rows: Iterable[m.Row]) -> dict[str, m.Row]:
-        return {o.wire: row for row in rows for o in self.outs(row)}
+        taken = {*self.inputs, self.stream}
+        return {o.wire: row for row in rows for o in self.outs(row) if o.wire not in taken}
 
-    def names(self) -> None:
-        """E254: a name is written once, and is not the name of something else."""
+    def names(self) -> bool:
+        """E254: a name is written once, and is not the name of something else. Gives whether this is so."""
+        before = len(self.report.found)
         taken = dict.fromkeys(self.inputs, "an input") | dict.fromkeys(self.states, "a state")
         if self.stream in taken:
             self.report.error("E254", f"`{self.stream}` is {taken[self.stream]} already", self.spec.stream.tensor.span)
@@ -100,6 +104,7 @@ class _Checker:
                 elif rows is not outside and out.wire in outer:
                     self.report.error("E254", f"`{out.wire}` is written outside the layers too", out.span)
                 seen[out.wire] = row
+        return len(self.report.found) == before
 
     def duplicates(self) -> None:
         """E234: one variant of a node in a layer."""

@@ -90,7 +90,14 @@ class _Builder:
         )
 
     def _check_cells(self) -> None:
-        """E230, E212: every row names an op and a set of layers that exist."""
+        """E230, E212, E262: every row names an op and a set of layers that exist, and layers have tensors of their
+        own."""
+        inside = next((r for r in self.spec.nodes.rows if r.layers.name != "-" and r.weights), None)
+        checkpoint = self.spec.checkpoint
+        if inside is not None and "{i}" not in ((checkpoint.layers if checkpoint else None) or ""):
+            span = checkpoint.span if checkpoint else inside.span
+            help_ = 'write `checkpoint "…" layers "….{i}."`'
+            self.report.error("E262", "each layer would have the same tensors", span, help_)
         classes = [c.name for c in self.frame.classes]
         for row in self.spec.nodes.rows:
             if row.op.name not in self.ops:
@@ -166,14 +173,13 @@ class _Builder:
         self.report.error("E235", message, row.layers.span, "write one row for each layer class")
 
     def _states(self, rows: tuple[m.Row, ...], group: Group) -> dict[str, Dims]:
-        """Dims of the states that `rows` use."""
+        """Dims of the states in `group`; only for those that `rows` use must they have a value."""
         args = {a.state.name if a.state else a.wire for r in rows for x in r.applies for a in x.args}
         used = args | {o.wire for r in rows for x in r.applies for o in x.outs}
         found: dict[str, Dims] = {}
         for d in self.spec.states.items if self.spec.states else ():
-            if d.tensor.name in used:
-                dims = attempt(self.report, shape, d.tensor.dims, table(group.names))
-                found[d.tensor.name] = dims or ()
+            report = self.report if d.tensor.name in used else Collector()
+            found[d.tensor.name] = attempt(report, shape, d.tensor.dims, table(group.names)) or ()
         return found
 
     def _check_tied(self, nodes: tuple[NodeVariant, ...]) -> None:

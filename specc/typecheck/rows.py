@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from specc import syntax as s
 from specc import syntax_spec as m
-from specc.diagnostics import Collector, SpecError
+from specc.diagnostics import Collector, Diagnostic, SpecError
 from specc.formula_text import dims_text
 from specc.instantiate import instantiate
 from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, WireRead, WireWrite
@@ -58,25 +58,22 @@ def bind_row(
     report: Collector,
 ) -> tuple[NodeVariant | None, dict[str, Wire]]:  # fmt: skip
     """The variant that `row` is in `group`, None where it has mistakes, and the wires that it writes."""
-    before = len(report.found)
     forms = forms_of(op, library)
     constants = check_constants(row, tuple(o for _, o in reversed(forms)), group.names, report)
     if len(forms) > 1 and "B" not in group.names:
         report.error("E221", f"`{op.name}` has a decode form, `B` has no domain", row.op.span, "give `B in [1, …]`")
-    if len(report.found) > before:
-        return None, {o.wire: Wire(o.wire, None) for a in row.applies for o in a.outs}
-    weights = check_weights(row, constants.names, checkpoint, report)
-    site = Site(row, forms, constants, weights, world, group)
-    _check_labels(row, report)
-    written = _declared(site)
-    if len(report.found) > before:
+        return None, _declared(row, constants)
+    weights, tiled = check_weights(row, constants.names, checkpoint, report)
+    written = _declared(row, constants)
+    labelled = _check_labels(row, report)
+    if not constants.complete or not labelled or len(weights) < len(row.weights):
         return None, written
+    site = Site(row, forms, constants, weights, world, group)
     bound = [b for a in row.applies if (b := attempt(report, _apply, a, site)) is not None]
     for application, _ in bound:
         written |= _wires(application, row)
-    if len(bound) < len(row.applies):
+    if len(bound) < len(row.applies) or not tiled or not _check_weight_use(site, bound, report):
         return None, written
-    _check_weight_use(site, bound, report)
     return _variant(site, bound), written
 
 
@@ -90,25 +87,29 @@ def _variant(site: Site, bound: list[Bound]) -> NodeVariant:
     )  # fmt: skip
 
 
-def _check_labels(row: m.Row, report: Collector) -> None:
+def _check_labels(row: m.Row, report: Collector) -> bool:
+    """Whether the uses of the op have labels that differ (E204, E237)."""
+    found: list[Diagnostic] = []
     labels: set[str] = set()
     if not row.applies:
-        report.error("E237", f"`{row.path}` has no wires", row.span, "write `input -> output`")
+        found.append(Diagnostic("E237", f"`{row.path}` has no wires", row.span, "write `input -> output`"))
     for apply in row.applies:
         if apply.label is None and len(row.applies) > 1:
-            report.error("E237", "each use of the op takes a label here", apply.span, "write `label: …`")
+            found.append(Diagnostic("E237", "each use of the op takes a label here", apply.span, "write `label: …`"))
         elif apply.label is not None and apply.label in labels:
-            report.error("E204", f"label `{apply.label}` is given twice", apply.span)
+            found.append(Diagnostic("E204", f"label `{apply.label}` is given twice", apply.span))
         labels.add(apply.label or "")
+    for d in found:
+        report.error(d.code, d.message, d.span, d.help)
+    return not found
 
 
-def _declared(site: Site) -> dict[str, Wire]:
-    """The wires a row writes, with the shapes that stand there, for rows that read them though this one is
-    wrong."""
+def _declared(row: m.Row, constants: Constants) -> dict[str, Wire]:
+    """The wires a row writes, with the shapes that stand there, for rows that read them though this one is wrong."""
     found: dict[str, Wire] = {}
-    for out in (o for a in site.row.applies for o in a.outs if o.wire != NO_OUTPUT):
-        dims = None if out.dims is None else attempt(Collector(), site.shape, out.dims)
-        found[out.wire] = Wire(out.wire, dims, origin=site.row.path)
+    for out in (o for a in row.applies for o in a.outs if o.wire != NO_OUTPUT):
+        dims = None if out.dims is None else attempt(Collector(), shape, out.dims, table(constants.names))
+        found[out.wire] = Wire(out.wire, dims, origin=row.path)
     return found
 
 
@@ -117,12 +118,14 @@ def _wires(application: Application, row: m.Row) -> dict[str, Wire]:
     return {name: Wire(name, dims, origin=row.path) for name, dims in views}
 
 
-def _check_weight_use(site: Site, bound: list[Bound], report: Collector) -> None:
+def _check_weight_use(site: Site, bound: list[Bound], report: Collector) -> bool:
+    """Whether an operand takes each weight of the row (E264)."""
     used = {name for a, _ in bound for _, name in a.weights}
     for weight in site.row.weights:
         if weight.name not in used:
             message = f"no operand of `{site.op.name}` takes weight `{weight.name}`"
             report.error("E264", message, weight.span, f"write `with operand={weight.name}` after the wires")
+    return used >= {w.name for w in site.row.weights}
 
 
 def _apply(apply: m.Apply, site: Site) -> Bound:

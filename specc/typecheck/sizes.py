@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 from specc import syntax as s
 from specc import syntax_spec as m
-from specc.diagnostics import Collector, nearest
+from specc.diagnostics import Collector, SpecError, nearest
 from specc.format_expr import format_expr
 from specc.ir import Domain, LayerClass
 from specc.ops import Expr, Num, Size
-from specc.typecheck.values import attempt, condition, evaluate, mistake, natural, number, table
+from specc.typecheck.values import Meanings, attempt, condition, evaluate, mistake, natural, number, table
 
 MAX_LAYERS = 10_000
 MAX_RUNTIME = 1 << 40
@@ -27,7 +26,7 @@ class Group:
 
     classes: tuple[str, ...]
     layers: tuple[int, ...]
-    names: Mapping[str, Expr] = field(compare=False)
+    names: Meanings = field(compare=False)
 
     def __str__(self) -> str:
         return layers_text(self.layers)
@@ -109,12 +108,13 @@ class Names:
             runtime = {k: v for k, v in self.done.items() if isinstance(v, Size)}
             return table(runtime | dict.fromkeys(self.written, number(1)))(name)
         value = self.value(key)
-        return number(1) if value is None else value
+        if value is None:
+            raise SpecError([])
+        return value
 
-    def all(self) -> dict[str, Expr]:
-        """Every name that has a value, in the order of the text."""
-        found = {key: self.value(key) for key in self.written}
-        return {k: v for k, v in (self.done | found).items() if v is not None}
+    def all(self) -> dict[str, Expr | None]:
+        """Every name, in the order of the text."""
+        return self.done | {key: self.value(key) for key in self.written}
 
 
 def check_frame(spec: m.SpecFile, report: Collector) -> Frame:
@@ -162,7 +162,9 @@ def _range(r: m.Range) -> Domain:
     return Domain(r.name, low, high, r.unit)
 
 
-def _layer_count(layers: m.Layers, known: Mapping[str, Expr], report: Collector) -> int:
+def _layer_count(layers: m.Layers, known: Meanings, report: Collector) -> int:
+    if known["layers"] is None:
+        return 1
     count = attempt(report, natural, layers.count, table(known), "the number of layers")
     if count is not None and count > MAX_LAYERS:
         report.error("E210", f"{count} layers", layers.count.span, f"at most {MAX_LAYERS}")
@@ -170,7 +172,7 @@ def _layer_count(layers: m.Layers, known: Mapping[str, Expr], report: Collector)
     return count or 1
 
 
-def _classes(layers: m.Layers, count: int, known: Mapping[str, Expr], report: Collector) -> tuple[LayerClass, ...]:
+def _classes(layers: m.Layers, count: int, known: Meanings, report: Collector) -> tuple[LayerClass, ...]:
     found: dict[str, LayerClass] = {}
     for cls in layers.classes:
         if cls.name in found or cls.name == "all":
@@ -185,14 +187,14 @@ def _classes(layers: m.Layers, count: int, known: Mapping[str, Expr], report: Co
     return tuple(found.values())
 
 
-def _members(cls: m.LayerClass, count: int, known: Mapping[str, Expr]) -> tuple[int, ...]:
+def _members(cls: m.LayerClass, count: int, known: Meanings) -> tuple[int, ...]:
     return tuple(i for i in range(count) if condition(cls.where, table({**known, "i": number(i)})))
 
 
 def _groups(
     count: int,
     classes: tuple[LayerClass, ...],
-    known: Mapping[str, Expr],
+    known: Meanings,
     spec: m.SpecFile,
     report: Collector,
 ) -> tuple[Group, ...]:
@@ -202,7 +204,7 @@ def _groups(
         members.setdefault(tuple(c for c, layers in sets if i in layers), []).append(i)
     groups = []
     for held, layers in members.items():
-        names: dict[str, Expr] = dict(known)
+        names: dict[str, Expr | None] = dict(known)
         for cls in held:
             _take(names, cls, known, tuple(layers), spec, report)
         groups.append(Group(tuple(c.name for c in held), tuple(layers), names))
@@ -210,9 +212,9 @@ def _groups(
 
 
 def _take(
-    names: dict[str, Expr],
+    names: dict[str, Expr | None],
     cls: LayerClass,
-    known: Mapping[str, Expr],
+    known: Meanings,
     layers: tuple[int, ...],
     spec: m.SpecFile,
     report: Collector,
@@ -221,4 +223,6 @@ def _take(
         if name not in known and names.get(name, number(value)) != number(value):
             span = next(c.span for c in spec.layers.classes if c.name == cls.name)
             report.error("E213", f"`{name}` has two values in {layers_text(layers)}", span)
-        names[name] = number(value)
+            names[name] = None
+        else:
+            names[name] = number(value)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.ir import LayerClass, Profile, Role
-from specc.ops import Expr, Library, Named, Num, walk
+from specc.ops import Library, Named, Num, walk
 from specc.typecheck.sizes import Frame, layers_text
-from specc.typecheck.values import attempt, evaluate, mistake, table
+from specc.typecheck.values import Meanings, attempt, evaluate, mistake, table
 
 TYPES = ("bfloat16", "float16", "float32", "float64")
 STORED = (Role.WEIGHT, Role.ACTIVATION, Role.CACHE, Role.ACCUMULATOR)
@@ -81,7 +79,7 @@ def check_config(config: m.Config | None, frame: Frame, report: Collector) -> tu
     return tuple(found.items())
 
 
-def _json(value: m.Value, names: Mapping[str, Expr], frame: Frame) -> object:
+def _json(value: m.Value, names: Meanings, frame: Frame) -> object:
     match value:
         case m.Text():
             return value.value
@@ -97,7 +95,7 @@ def _json(value: m.Value, names: Mapping[str, Expr], frame: Frame) -> object:
     return int(number.value) if number.value.denominator == 1 else float(number.value)
 
 
-def _each(each: m.Each, names: Mapping[str, Expr], frame: Frame) -> list[object]:
+def _each(each: m.Each, names: Meanings, frame: Frame) -> list[object]:
     classes: dict[str, LayerClass] = {c.name: c for c in frame.classes}
     result: dict[int, object] = {}
     for name, value in each.choices:

@@ -19,6 +19,8 @@ from specc.source import Span
 T = TypeVar("T")
 P = ParamSpec("P")
 Lookup = Callable[[s.Name], Expr]
+Meanings = Mapping[str, Expr | None]
+"""What names mean; None for one whose mistake is reported already."""
 MAX_BITS = 4096
 """Longest numerator or denominator of a number that an expression may give."""
 
@@ -51,12 +53,15 @@ def as_real(e: Expr) -> Expr:
     return replace(e, sort=Sort.REAL) if isinstance(e, Bin | Neg) else e
 
 
-def table(names: Mapping[str, Expr]) -> Lookup:
-    """Looks names up in `names`; `π` is known everywhere."""
+def table(names: Meanings) -> Lookup:
+    """Looks names up in `names`; `π` is known everywhere. Raises SpecError, an empty one for a name that means None."""
 
     def find(name: s.Name) -> Expr:
         if name.name in names:
-            return names[name.name]
+            value = names[name.name]
+            if value is None:
+                raise SpecError([])
+            return value
         if name.name in ("π", "pi"):
             return Pi()
         raise mistake("E201", f"unknown name `{name.name}`", name.span, nearest(name.name, names))

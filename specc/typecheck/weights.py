@@ -9,8 +9,7 @@ from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector
 from specc.ir import Piece, Weight
-from specc.ops import Expr
-from specc.typecheck.values import Lookup, attempt, mistake, natural, table
+from specc.typecheck.values import Lookup, Meanings, attempt, mistake, natural, table
 
 MAX_RUNS = 1 << 16
 """Most separate runs of rows that one interleaved piece may take."""
@@ -18,33 +17,39 @@ Taken = dict[str, list[tuple[Piece, m.Piece]]]
 
 
 def check_weights(
-    row: m.Row, names: Mapping[str, Expr], checkpoint: m.Checkpoint | None, report: Collector
-) -> tuple[Weight, ...]:
-    """The weights of a row where `names` hold; mistakes go to `report`."""
+    row: m.Row, names: Meanings, checkpoint: m.Checkpoint | None, report: Collector
+) -> tuple[tuple[Weight, ...], bool]:
+    """The weights of a row where `names` hold, without pieces where these are wrong, and whether all is right;
+    mistakes go to `report`."""
     found: dict[str, Weight] = {}
+    right = True
     for written in row.weights:
+        shape = attempt(report, _shape, written, table(names))
         if written.name in found:
             report.error("E204", f"weight `{written.name}` is given twice", written.span)
+        if written.name in found or shape is None:
+            right = False
             continue
-        weight = attempt(report, _weight, written, row, table(names), checkpoint)
-        if weight is not None:
-            found[weight.name] = weight
-    return tuple(found.values())
+        weight = attempt(report, _weight, written, shape, row, table(names), checkpoint)
+        found[written.name] = weight or Weight(written.name, shape, ())
+        right = right and weight is not None
+    return tuple(found.values()), right
 
 
-def _weight(written: m.Weight, row: m.Row, lookup: Lookup, checkpoint: m.Checkpoint | None) -> Weight:
+def _shape(written: m.Weight, lookup: Lookup) -> tuple[int, ...]:
     if not written.dims:
         raise mistake("E264", f"weight `{written.name}` has no shape", written.span)
-    shape = tuple(natural(d, lookup, f"a dimension of `{written.name}`") for d in written.dims)
+    return tuple(natural(d, lookup, f"a dimension of `{written.name}`") for d in written.dims)
+
+
+def _weight(
+    written: m.Weight, shape: tuple[int, ...], row: m.Row, lookup: Lookup, checkpoint: m.Checkpoint | None
+) -> Weight:
     if isinstance(written.value, m.Tied):
         return Weight(written.name, shape, (), (written.value.node, written.value.weight))
     prefix = _prefix(row, checkpoint)
     alone = len(written.value) == 1
     pieces = tuple(_piece(p, shape, alone, prefix, lookup) for p in written.value)
-    for piece, p in zip(pieces, written.value, strict=True):
-        if row.layers.name != "-" and "{i}" not in piece.name and not p.name.startswith("/"):
-            raise mistake("E262", f"one tensor for many layers: {piece.name!r}", p.span,
-                          'write `checkpoint "…" layers "….{i}."`')  # fmt: skip
     rows = sum(p.row_count for p in pieces)
     if rows != shape[0]:
         listed = " + ".join(str(p.row_count) for p in pieces)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """A small Model Spec that has every feature, for tests that break it in one place."""
 
 MINI = """\
