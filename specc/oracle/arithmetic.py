@@ -62,13 +62,12 @@ class Float64:
         return Values(a.axes, np.power(a.data, b.data))
 
     def power_int(self, a: Values, n: int) -> Values:
-        """`a · a · …`, n factors."""
+        """aⁿ by products."""
         if n == 0:
             return Values(a.axes, a.data * 0 + 1)
-        out = a
-        for _ in range(n - 1) if n <= 4 else ():
-            out = self.mul(out, a)
-        return out if n <= 4 else self.power(a, self.number(Fraction(n)).expand(a.axes))
+        half = self.power_int(a, n // 2) if n > 1 else a
+        square = self.mul(half, half) if n > 1 else a
+        return self.mul(square, a) if n > 1 and n % 2 else square
 
     def call(self, fn: str, *args: Values) -> Values:
         """One of the elementary functions."""

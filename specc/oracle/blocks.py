@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from specc.ops import Expr, FormulaEquation, Load, State, Var, free_vars, walk
-from specc.oracle.arrays import Array, TooLarge, Values
+from specc.oracle.arrays import Array, TooLarge, Values, scalar
 from specc.oracle.evaluate import Evaluator
 from specc.oracle.scope import Scope
 
@@ -61,21 +61,23 @@ def _split(q: FormulaEquation, where: Box, size: int, evaluator: Evaluator) -> I
 def _groups(q: FormulaEquation, places: Box, evaluator: Evaluator) -> Iterator[Box]:
     """Boxes in which operands that several places of an axis share (one KV head for several query heads) are
     read once: there each index of one variable, such as `h // 4`, is constant."""
-    parts: list[list[Array]] = []
-    for v in q.indices:
-        whole = np.arange(places[v].size)
-        labels = [evaluator.value(i, Scope({v: Values((v,), places[v])})).data for i in _shared(q.expr, v)]
-        table = (
-            np.stack([np.broadcast_to(x, whole.shape) for x in labels])
-            if labels
-            else np.zeros((1, whole.size))
-        )
-        _, group = np.unique(table, axis=1, return_inverse=True)
-        count = int(group.max()) + 1
-        useful = labels and 1 < count <= MOST_GROUPS and count < whole.size
-        parts.append([np.flatnonzero(group == g) for g in range(count)] if useful else [whole])
+    parts = [_alike(places[v], v, _shared(q.expr, v), evaluator) for v in q.indices]
     for combination in product(*parts):
         yield dict(zip(q.indices, combination, strict=True))
+
+
+def _alike(positions: Array, var: str, indices: list[Expr], evaluator: Evaluator) -> list[Array]:
+    """Places into `positions`, grouped by the values of `indices` where that makes few groups of several."""
+    whole = np.arange(positions.size)
+    if not indices:
+        return [whole]
+    unguarded = Scope({var: Values((var,), positions)}, guard=scalar(np.bool_(False)))
+    labels = [np.broadcast_to(evaluator.value(i, unguarded).data, whole.shape) for i in indices]
+    _, group = np.unique(np.stack(labels), axis=1, return_inverse=True)
+    count = int(group.max()) + 1
+    if not 1 < count <= min(MOST_GROUPS, whole.size - 1):
+        return [whole]
+    return [np.flatnonzero(group == g) for g in range(count)]
 
 
 def _shared(e: Expr, var: str) -> list[Expr]:

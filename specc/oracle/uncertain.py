@@ -80,7 +80,9 @@ class Uncertain(Float64):
     def power(self, a: Values, b: Values) -> Values:
         v = np.power(a.data, b.data)
         exponent = np.abs(b.data) * _log_error(a) + np.abs(np.log(np.abs(a.data))) * _error(b)
-        return self._with(a.axes, v, np.abs(v) * (np.expm1(exponent) + 2 * ULPS * U) + TINY, a, b)
+        error = np.abs(v) * (np.expm1(exponent) + 2 * ULPS * U) + TINY
+        nothing = (a.data == 0) & (_error(a) == 0) & (b.data > _error(b))
+        return self._with(a.axes, v, np.where(nothing, 0.0, error), a, b)
 
     def call(self, fn: str, *args: Values) -> Values:
         v = super().call(fn, *args)
