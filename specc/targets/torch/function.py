@@ -42,7 +42,6 @@ def print_formula(
     doc: Sequence[str] = (),
 ) -> Function:
     """The function `name(inputs…, p)`. `rounds` maps a let (or `softmax`) to the role in whose type it is stored."""
-    helpers.owner = name
     printer = _Printer(formula, roles, helpers, {k: str(v) for k, v in (rounds or {}).items()})
     body = printer.body()
     params = [f"{printer.python[t.name]}: Tensor" for t in formula.inputs]

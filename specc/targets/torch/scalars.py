@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from specc.targets.torch.arrays import Lowerer
 
 LINE = 110
-WRAP = LINE - 12
+WRAP = LINE - 8
 PAD = "    "
 
 

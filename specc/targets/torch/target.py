@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -13,10 +12,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from specc.formula_text import dims_text
-from specc.ir import Role
+from specc.ir import Model, Role
 from specc.ops import Formula, FormulaTensor, Num, Size, Sort
 from specc.render import render
+from specc.targets.torch.files import model_files, module_text
 from specc.targets.torch.function import print_formula
+from specc.targets.torch.nodes import rounds_of
 from specc.targets.torch.scalars import Function, Helpers
 from specc.targets.torch.scope import snake
 
@@ -25,35 +26,20 @@ if TYPE_CHECKING:
 
 Rounds = tuple[tuple[str, str, Role], ...]
 """The rounding profile's (op or `softmax`, let or constant, role)."""
-IMPORTS = (
-    (r"\bmath\.", "import math"),
-    (r"^@cache$", "from functools import cache"),
-    (r"", ""),
-    (r"\btorch\.", "import torch"),
-    (r"\bTensor\b", "from torch import Tensor"),
-)
 
 
-def rounds_of(op: str, rounds: Rounds) -> dict[str, Role]:
-    """Where the formula of `op` rounds: its lets and constants, and `softmax`."""
-    return {what or where: role for where, what, role in rounds if where in (op, "softmax")}
+def emit(model: Model) -> dict[str, str]:
+    """The files of the reference model by their names under the target's folder. Raises SpecError (E410)."""
+    return model_files(model)
 
 
 def source_of(formula: Formula, roles: Mapping[str, Role], rounds: Rounds = ()) -> tuple[Function, str]:
     """The printed function of one formula, and a module text with it and all it calls."""
     helpers = Helpers()
-    helpers.names.fresh(snake(formula.op))
-    printed = print_formula(formula, roles, snake(formula.op), helpers, rounds_of(formula.op, rounds))
+    name = helpers.owner = helpers.names.fresh(snake(formula.op))
+    printed = print_formula(formula, roles, name, helpers, rounds_of(formula.op, rounds))
     functions = [*helpers.scalars.values(), *helpers.tables.values(), printed]
     return printed, module_text(f"`{formula.op}` on its own.", functions)
-
-
-def module_text(title: str, functions: Sequence[Function], local: Sequence[str] = ()) -> str:
-    """A module of printed functions; `local` are its imports from beside it."""
-    text = "\n".join(line for f in functions for line in (*(["@cache"] if f.cached else []), *f.head, *f.body))
-    groups = [line for pattern, line in IMPORTS if not pattern or re.search(pattern, text, re.MULTILINE)]
-    imports = [*groups[groups[0] == "" :], *([""] if local else []), *local]
-    return render("torch/functions.py.j2", title=title, imports=imports, functions=functions)
 
 
 def run_node(
