@@ -82,7 +82,8 @@ class Arithmetic:
             own = unit * (np.abs(r) + carried)
         if exact is not None:
             own = np.where(exact, 0.0, own)
-        return self.finish(axes, r, carried + own, held)
+        infinite = np.isinf(r) & np.isfinite(carried)
+        return self.finish(axes, r, np.where(infinite, 0.0, carried + own) if np.any(infinite) else carried + own, held)
 
     def finish(self, axes: tuple[str, ...], r: Array, error: Array, held: Held = Held.ACCUMULATOR) -> Val:
         """Underflow and overflow of the accumulator."""
@@ -128,6 +129,7 @@ class Arithmetic:
         with np.errstate(invalid="ignore", over="ignore"):
             r = x * y
         carried = times(np.abs(x) + ex, ey) + times(ex, np.abs(y))
+        carried = settled(r, carried, x, ex, y, ey)
         exact = self.representable(r) & (ex + ey == 0) & self.representable(x) & self.representable(y)
         exact |= power_of_two(x, ex) | power_of_two(y, ey)
         return self.rounded(axes, r, carried, exact, held)
@@ -140,6 +142,7 @@ class Arithmetic:
             r = x / y
             room = np.abs(y) - ey
             carried = np.where(room > 0, (ex + times(np.abs(r), ey)) / room, np.where(ex + ey == 0, 0.0, np.inf))
+        carried = settled(r, carried, x, ex, y, ey)
         exact = (x == 0) & (ex == 0) & (room > 0)
         if accuracy.correct:
             exact |= power_of_two(y, ey) & (ex == 0) & self.representable(r)
@@ -191,6 +194,14 @@ class Arithmetic:
         with np.errstate(invalid="ignore"):
             error = np.where(low == high, np.abs(low - value), np.maximum(high - value, value - low))
         return Val(a.axes, value, error if np.any(error) else EXACT)
+
+
+def settled(r: Array, carried: Array, x: Array, ex: Array, y: Array, ey: Array) -> Array:
+    """`carried`, but 0 where a product or quotient is infinite and the signs that make it so are certain."""
+    infinite = np.isinf(r)
+    if not np.any(infinite):
+        return carried
+    return np.where(infinite & (np.abs(x) > ex) & (np.abs(y) > ey), 0.0, carried)
 
 
 def power_of_two(x: Array, error: Array) -> Bools:

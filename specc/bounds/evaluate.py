@@ -150,8 +150,9 @@ class Evaluator:
         value = np.asarray(values, np.float64)
         if e.tensor in self.tables:
             return Val(axes, value, 2 * EPS64 * np.abs(value), Held.WIDE)
-        lost = (np.abs(value) < self.numerics.flush) & (value != 0)
-        return Val(axes, value, np.where(lost, np.abs(value), 0.0) if np.any(lost) else EXACT)
+        low = np.abs(value) < self.numerics.flush
+        lost = np.where(low, np.abs(value), 0.0) if np.any(low) else EXACT
+        return Val(axes, value, lost if np.any(lost) else EXACT)
 
     def index(self, e: Expr, scope: Scope) -> Ints:
         """The value of an index expression."""

@@ -76,7 +76,7 @@ def _round_bits(x: Array, fmt: Format) -> Array:
     half = np.uint64(1) << (drop - np.uint64(1))
     kept = ((bits + (half - np.uint64(1) + odd)) >> drop) << drop
     normal = kept.view(np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         out = np.where(np.abs(x) < fmt.tiny, np.rint(x / fmt.smallest) * fmt.smallest, normal)
         out = np.where(np.abs(out) > fmt.largest, np.copysign(np.inf, x), out)
     return np.where(np.isfinite(x), out, x)

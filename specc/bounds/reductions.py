@@ -128,7 +128,8 @@ def _extreme_or_product(ev: Evaluator, e: Reduce, body: Val) -> Val:
             out = full(ONE, axes, body.value.shape[:at] + body.value.shape[at + 1 :])
             errors = np.broadcast_to(body.error, body.value.shape)
             for i in range(body.value.shape[at]):
-                out = ev.arithmetic.mul(out, Val(axes, body.value.take(i, at), errors.take(i, at)))
+                term = Val(axes, np.asarray(body.value.take(i, at)), np.asarray(errors.take(i, at)))
+                out = ev.arithmetic.mul(out, term)
             return out
     raise NotSupported(f"reduction {e.op}")
 

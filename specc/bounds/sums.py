@@ -12,6 +12,8 @@ from specc.bounds.formats import EPS64, Array, Bools
 from specc.bounds.numerics import AnyOrder, Summation, Tiles
 from specc.bounds.values import EXACT, Val, place
 
+SAMPLE = 32
+"""Terms that are looked at before all are, to see that a sum is not exact."""
 FALSE: Bools = np.zeros((), np.bool_)
 
 
@@ -165,6 +167,9 @@ def _exact(arithmetic: Arithmetic, a: _Matrix, b: _Matrix, size: Array, carried:
     if not np.any(clean):
         return FALSE
     precision = arithmetic.numerics.format.precision
+    some = granularity(a.value[..., :SAMPLE], -1) + granularity(b.value[..., :SAMPLE, :], -2)
+    if not np.any(clean & sum_is_exact(size, some, precision)) and not _sparse(a.value, b.value):
+        return FALSE
     grain = granularity(a.value, -1) + granularity(b.value, -2)
     exact: Bools = clean & (grain >= arithmetic.numerics.format.emin) & sum_is_exact(size, grain, precision)
     if not np.all(exact) and _products_exact(a, b, precision) and _sparse(a.value, b.value):
