@@ -14,8 +14,8 @@ PACKAGE = ROOT / "specc"
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("text", ("specc", "source", "diagnostics", "codes", "resources", "syntax", "syntax_spec", "parse", "parse_spec")),
-    ("meaning", ("ops", "ir", "instantiate", "wellformed", "passes", "formula_text", "format", "format_expr", "reduce",
-                 "typecheck", "library", "spec_key")),
+    ("meaning", ("terms", "trees", "ops", "ir", "instantiate", "wellformed", "passes", "formula_text", "format",
+                 "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
     ("files", ("targets", "render", "manifest", "emit", "dump", "page")),
