@@ -169,6 +169,8 @@ def _unwritable(folder: Path, error: OSError) -> SpecError:
 
 def dump(path: Path, stage: str, options: Options) -> str:
     """What a stage gives, as text. Raises SpecError."""
+    if stage not in STAGES:
+        raise SpecError([Diagnostic("E505", f"there is no stage `{stage}`", None, nearest(stage, STAGES))])
     from specc import dump as printers
     from specc.lowered import all_kernels
 
@@ -183,6 +185,5 @@ def dump(path: Path, stage: str, options: Options) -> str:
             return printers.dump_model(model)
         case "kernels":
             return printers.dump_kernels(all_kernels(lower(model)))
-        case "files":
+        case _:
             return "".join(f"==> {n} <==\n{t}\n" for n, t in sorted(files(model, lower(model), options).items()))
-    raise SpecError([Diagnostic("E505", f"there is no stage `{stage}`", None, nearest(stage, STAGES))])

@@ -10,9 +10,12 @@ from typing import Annotated
 import typer
 
 from specc import __version__
-from specc.cli import build, format, show
+from specc.cli import build, evaluate, format, show
 from specc.cli.output import BAD_INPUT, print_errors
-from specc.diagnostics import SpecError
+from specc.diagnostics import Diagnostic, SpecError
+
+EXTRAS = {"numpy": "run", "torch": "run", "triton": "run", "hypothesis": "check", "mpmath": "check"}
+"""Libraries that only some commands need, and the extra that installs them."""
 
 app = typer.Typer(
     name="specc",
@@ -26,6 +29,7 @@ app.command("build")(build.build)
 app.command("show")(show.show)
 app.command("list")(show.list_models)
 app.command("fmt")(format.fmt)
+app.command("eval")(evaluate.evaluate)
 
 
 def _version(wanted: bool) -> None:
@@ -41,12 +45,21 @@ def _root(
     pass
 
 
+def _missing(library: str) -> Diagnostic:
+    return Diagnostic("E509", f"this needs {library}", None, f"pip install 'specc[{EXTRAS[library]}]'")
+
+
 def run(arguments: Sequence[str]) -> int:
     """The exit status of `specc ARGUMENTS`. What a user did wrong is printed, never raised."""
     try:
         app(list(arguments), prog_name="specc", standalone_mode=True)
     except SpecError as error:
         print_errors(error, as_json="--json" in arguments)
+        return BAD_INPUT
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        print_errors(SpecError([_missing(error.name)]), as_json="--json" in arguments)
         return BAD_INPUT
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0 if done.code is None else BAD_INPUT

@@ -64,21 +64,17 @@ def _norm(model: Model) -> Iterator[Fact]:
 
 
 def _around(node: NodeVariant) -> str:
-    expr = _bare(node.phase(Phase.PREFILL)[0].formula.equations[0].expr)
-    if isinstance(expr, Bin) and expr.op == "·" and expr.left == Var("x̂"):
-        factor = expr_text(expr.right)
-        return f"({factor})·x̂" if " " in factor else f"{factor}·x̂"
-    return expr_text(expr).replace(" · ", "·")
+    """`w·x̂` for a formula that is a `let` times a factor; the name of the op for another."""
+    expr = node.phase(Phase.PREFILL)[0].formula.equations[0].expr
+    if not (isinstance(expr, Bin) and expr.op == "·" and isinstance(expr.left, Named)):
+        return node.op.name
+    factor = expr_text(_bare(expr.right))
+    return f"({factor})·x̂" if " " in factor else f"{factor}·x̂"
 
 
 def _bare(e: Expr) -> Expr:
-    """The formula without indices, with its first `let` read as x̂."""
-    match e:
-        case Named(_, _, Sort.REAL) if not isinstance(e.expr, Num):
-            return Var("x̂")
-        case Load(name):
-            return Var(name)
-    return rebuild(e, _bare)
+    """Operands without their indices."""
+    return Var(e.tensor) if isinstance(e, Load) else rebuild(e, _bare)
 
 
 def _embeddings(model: Model) -> Iterator[tuple[NodeVariant, Weight]]:

@@ -1,0 +1,242 @@
+"""specc from Python.
+
+spec = specc.load("specs/gemma4.spec")
+node = spec.reduced(hidden=48).node("layers[*].input_norm")
+node.oracle(x=x, w=w)["y"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specc import pipeline
+from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.formula_text import formula_text
+from specc.inputs import TARGETS, Options
+from specc.ir import BoundOp, Model, NodeVariant, Phase, Role
+from specc.ops import Expr, Formula
+from specc.pipeline import Build
+from specc.spec_key import format_key, parse_key, resolve
+from specc.syntax_spec import SpecFile
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from specc.kernels import Kernel
+
+DTYPES = ("bfloat16", "float16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One row of the node table: a node in the layers in which it has these constants."""
+
+    model: Model
+    variant: NodeVariant
+
+    def __repr__(self) -> str:
+        return f"<Node {self.key}: {self.op}>"
+
+    @property
+    def key(self) -> str:
+        """A Spec Key that names this variant and no other."""
+        variant = self.variant
+        alone = len(self.model.variants(variant.path)) == 1
+        return format_key(self.model, variant, None if alone or variant.layers is None else variant.layers[0])
+
+    @property
+    def path(self) -> str:
+        return self.variant.path
+
+    @property
+    def op(self) -> str:
+        return self.variant.op.name
+
+    @property
+    def layers(self) -> tuple[int, ...] | None:
+        """Layer indices, or None outside the layers."""
+        return self.variant.layers
+
+    @property
+    def constants(self) -> dict[str, Expr | str | bool]:
+        return dict(self.variant.constants)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """`prefill`, and `decode` where the node has a form of its own for it."""
+        return tuple(str(phase) for phase, _ in self.variant.bound)
+
+    def formula(self, phase: str | None = None) -> tuple[str, ...]:
+        """The lines of the formula. `phase`: that of the node's op when not given. Raises SpecError."""
+        return formula_text(self._bound(phase)[0].formula)
+
+    def oracle(self, *, phase: str | None = None, **tensors: Any) -> dict[str, npt.NDArray[np.float64]]:
+        """The results by the definition, in float64. `tensors`: an array for each operand, weights included.
+
+        Raises SpecError for a phase that the node does not have and operands that do not fit."""
+        from specc.oracle import evaluate
+
+        arrays = {name: _array(value) for name, value in tensors.items()}
+        return evaluate(self._fitting(self._bound(phase), arrays).formula, arrays)
+
+    def run(
+        self, target: str, *, dtype: str = "float32", phase: str | None = None, **tensors: Any
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """The results that a target computes when everything is stored in `dtype`, as float64.
+
+        `torch` runs the reference function on the CPU; `triton` runs the generated kernel in the interpreter.
+        Raises SpecError like `oracle`, and for an unknown target or type."""
+        _known("target", target, TARGETS)
+        _known("type", dtype, DTYPES)
+        arrays = {name: _array(value) for name, value in tensors.items()}
+        bound = self._fitting(self._bound(phase), arrays)
+        run = _run_torch if target == "torch" else _run_triton
+        found = run(self, bound, arrays, dtype)
+        return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
+
+    def kernel(self, phase: str | None = None) -> Kernel:
+        """The lowered kernel of a phase. Raises SpecError where no schedule takes the op."""
+        from specc.lowered import all_kernels, lower_each
+
+        wanted = self._phase(phase)
+        found = all_kernels(lower_each(self.model, [self.variant]))
+        return next(k for k in found if k.phase == wanted or len(found) == 1)
+
+    def _phase(self, phase: str | None) -> Phase:
+        if phase is None:
+            return self.variant.bound[-1][0]
+        _known("phase", phase, [str(p) for p in Phase])
+        return Phase(phase)
+
+    def _bound(self, phase: str | None) -> tuple[BoundOp, ...]:
+        return self.variant.phase(self._phase(phase))
+
+    def _fitting(self, bound: Sequence[BoundOp], arrays: Mapping[str, Any]) -> BoundOp:
+        """The application whose shapes the operands have."""
+        from specc.oracle.sizes import bind
+
+        problems: list[str] = []
+        for one in bound:
+            try:
+                bind(one.formula, arrays)
+                return one
+            except (ValueError, KeyError) as error:
+                problems.append(str(error))
+        raise SpecError([Diagnostic("E507", f"`{self.path}`: {problems[0]}", None, _operands(bound[0].formula))])
+
+
+def _run_torch(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str) -> Mapping[str, Any]:
+    from specc.targets.torch.target import run_node
+
+    return run_node(bound.formula, dict(bound.roles), arrays, dtype, node.model.profile.rounds)
+
+
+def _run_triton(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str) -> Mapping[str, Any]:
+    import torch
+
+    from specc.targets.triton.target import run
+
+    roles = dict(bound.roles)
+    kernel = node.kernel(next(str(p) for p, b in node.variant.bound if bound in b))
+    stored = {
+        name: torch.as_tensor(value) if roles[name] is Role.INDEX else torch.as_tensor(value).to(getattr(torch, dtype))
+        for name, value in arrays.items()
+    }
+    return run(kernel, stored)[0]
+
+
+def _array(value: Any) -> npt.NDArray[Any]:
+    """A NumPy array of a NumPy array, a torch tensor, or a nest of numbers."""
+    import numpy as np
+
+    if hasattr(value, "detach"):
+        tensor = value.detach().cpu()
+        return np.asarray(tensor.double().numpy() if tensor.is_floating_point() else tensor.numpy())
+    return np.asarray(value)
+
+
+def _operands(formula: Formula) -> str:
+    from specc.formula_text import dims_text
+
+    return "it takes " + ", ".join(f"{t.name}{dims_text(t.dims)}" for t in formula.inputs)
+
+
+def _known(what: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise SpecError([Diagnostic("E505", f"there is no {what} `{name}`", None, nearest(name, known))])
+
+
+class Spec:
+    """A checked Model Spec."""
+
+    def __init__(self, path: Path, syntax: SpecFile, model: Model) -> None:
+        self.path, self.syntax, self.model = path, syntax, model
+
+    def __repr__(self) -> str:
+        return f"<Spec {self.key}@{self.version}>"
+
+    @property
+    def key(self) -> str:
+        return self.model.key
+
+    @property
+    def version(self) -> str:
+        return self.model.version
+
+    @property
+    def parameter_count(self) -> int:
+        """Elements of all checkpoint tensors, each counted once."""
+        return self.model.parameter_count
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """The rows of the node table, in its order."""
+        return tuple(Node(self.model, variant) for variant in self.model.nodes)
+
+    def node(self, key: str) -> Node:
+        """The node that a Spec Key names, with or without the model before it. Raises SpecError, also for a key that
+        names several variants."""
+        found = resolve(self.model, key)
+        if len(found) == 1:
+            return Node(self.model, found[0])
+        path = parse_key(key).node
+        one = ", ".join(f"`layers[{v.layers[0]}].{path}`" for v in found if v.layers)
+        raise SpecError(
+            [Diagnostic("E508", f"`{key}` has other constants in other layers", None, f"write one of {one}")]
+        )
+
+    def reduced(self, **sizes: int) -> Spec:
+        """The same model with named sizes replaced: `reduced(hidden=48, layers=6, sliding__D=8)`. What is written in
+        terms of them follows. Raises SpecError."""
+        from specc.reduce import reduce_spec
+
+        smaller = reduce_spec(self.syntax, sizes)
+        return Spec(self.path, smaller, pipeline.check(self.path, smaller))
+
+
+def load(path: str | PathLike[str]) -> Spec:
+    """Reads and checks a Model Spec; also one by its key, `google/gemma-4-31B`. Raises SpecError."""
+    from specc.models import find_model
+
+    file = find_model(str(path))
+    syntax = pipeline.parse(file)
+    return Spec(file, syntax, pipeline.check(file, syntax))
+
+
+def build(
+    path: str | PathLike[str],
+    out: str | PathLike[str] = "generated",
+    targets: Sequence[str] = TARGETS,
+    tiles: str | PathLike[str] | None = None,
+) -> Build:
+    """Writes the files of a Model Spec to `out/<its name>`, as `specc build` does. Raises SpecError."""
+    for target in targets:
+        _known("target", target, TARGETS)
+    options = Options(tuple(sorted(set(targets))), None if tiles is None else Path(tiles))
+    return pipeline.build(Path(path), Path(out), options)
