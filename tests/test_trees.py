@@ -25,7 +25,7 @@ from specc.ops import (
 from specc.oracle import evaluate
 
 X = np.random.default_rng(3).standard_normal((4, 4))
-I, J, K = Var("i"), Var("j"), Var("k")
+I_, J, K = Var("i"), Var("j"), Var("k")
 
 
 def index(n: int) -> Num:
@@ -80,7 +80,7 @@ def test_a_softmax_is_read_at_its_new_variable() -> None:
     np.testing.assert_allclose(run(e, "i", "k"), weights)
 
 
-@pytest.mark.parametrize("values", [{"j": I}, {"i": J}, {"i": J, "k": I}])
+@pytest.mark.parametrize("values", [{"j": I}, {"i": J}, {"i": J, "k": I_}])
 def test_a_softmax_read_at_a_variable_of_its_score_is_refused(values: dict[str, Expr]) -> None:
     with pytest.raises(ValueError, match="where its score depends on it as well"):
         substitute(Softmax("j", index(4), x(I, J), None), values)
