@@ -124,30 +124,36 @@ class Numerics:
 
 _PTX = "PTX ISA 9.1, floating point instructions, {}"
 _CUDA = "CUDA C++ Programming Guide, mathematical functions, single precision table"
+_SVML = "NumPy 1.22 release notes: short vector math library, 4 ulp"
 
 TRITON_FUNCTIONS: dict[str, Accuracy] = {
     "div": Accuracy(2, _PTX.format("div.full.f32 (`/` on float32)")),
-    # The argument is multiplied by a rounded log2 e first.
-    "exp": Accuracy(2, "CUDA C++ Programming Guide, intrinsic functions, __expf", per_argument=1.173, exact_at=0),
-    "log": Accuracy(1, _CUDA, exact_at=1),
     "sqrt": Accuracy(0, _PTX.format("sqrt.rn.f32 (`tl.sqrt_rn`)"), correct=True),
-    "sin": Accuracy(2, _CUDA, exact_at=0),
-    "cos": Accuracy(2, _CUDA, exact_at=0),
-    "tanh": Accuracy(2, _CUDA, exact_at=0),
-    "log1p": Accuracy(1, _CUDA, exact_at=0),
-    "expm1": Accuracy(1, _CUDA, exact_at=0),
+    # On a GPU the argument is multiplied by a rounded log2 e first: 2 + 1.173 |x| ulp.
+    "exp": Accuracy(
+        2.52,
+        "NumPy 1.17 release notes (2.52); CUDA C++ Programming Guide, intrinsic functions, __expf",
+        per_argument=1.173,
+        exact_at=0,
+    ),
+    "log": Accuracy(3.83, "NumPy 1.17 release notes (3.83); " + _CUDA + " (1)", exact_at=1),
+    "sin": Accuracy(2, _CUDA + "; NumPy 1.18 release notes (1.49)", exact_at=0),
+    "cos": Accuracy(2, _CUDA + "; NumPy 1.18 release notes (1.49)", exact_at=0),
+    "tanh": Accuracy(4, _SVML + "; " + _CUDA + " (2)", exact_at=0),
+    "log1p": Accuracy(4, _SVML + "; " + _CUDA + " (1)", exact_at=0),
+    "expm1": Accuracy(4, _SVML + "; " + _CUDA + " (1)", exact_at=0),
 }
-"""What `tl` functions and `libdevice` lower to for sm_80 and later. sin and cos of an angle in turns (sinpi, cospi) are
-within the same two ulp. NumPy, which the interpreter uses, is within the same numbers."""
+"""What `tl` functions and `libdevice` lower to for sm_80 and later, and NumPy in the interpreter: the worse of the two.
+sin and cos of an angle in turns (sinpi, cospi) are within the same two ulp."""
 
-_SLEEF = "SLEEF 3 vector library, functions of 1.0 ulp"
-_TORCH = {fn: Accuracy(1, _SLEEF, exact_at=0) for fn in ("exp", "sin", "cos", "tanh", "log1p", "expm1")}
+_VECTOR = "SLEEF 3 (functions of 1.0 ulp) and Intel VML (high accuracy mode, below 1 ulp)"
 TORCH_FUNCTIONS: dict[str, Accuracy] = {
     "div": Accuracy(0, "IEEE 754", correct=True),
-    "sqrt": Accuracy(0, "IEEE 754", correct=True),
-    "log": Accuracy(1, _SLEEF, exact_at=1),
-    **_TORCH,
+    "sqrt": Accuracy(1, _VECTOR, exact_at=0),
+    "log": Accuracy(1, _VECTOR, exact_at=1),
+    **{fn: Accuracy(1, _VECTOR, exact_at=0) for fn in ("exp", "sin", "cos", "tanh", "log1p", "expm1")},
 }
+"""What PyTorch calls on a CPU."""
 
 
 def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: int = 256) -> Numerics:

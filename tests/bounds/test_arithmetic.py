@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch as pytorch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -86,6 +87,17 @@ def test_functions_stay_in_their_bound(x: float, e: float, d: float, fn: str) ->
     assume(abs(moved[0] - x) <= e)
     covers(call(CPU, fn, val(x, e)), getattr(np, fn)(moved).astype(np.float64))
     covers(call(GPU, fn, val(x, e)), getattr(np, fn)(moved).astype(np.float64))
+
+
+@pytest.mark.parametrize("fn", sorted(FUNCTIONS))
+def test_the_functions_of_the_libraries_at_hand_are_as_accurate_as_their_documents_say(fn: str) -> None:
+    rng = np.random.default_rng(0)
+    size = np.exp(rng.uniform(-20, np.log(80), 40000))
+    x = np.float32(size if fn in ("log", "log1p", "sqrt") else size * rng.choice([-1, 1], size.shape))
+    if fn in ("sin", "cos"):
+        x = np.float32(np.remainder(x, np.pi))
+    covers(call(GPU, fn, val(x)), getattr(np, fn)(x).astype(np.float64))
+    covers(call(CPU, fn, val(x)), getattr(pytorch, fn)(pytorch.from_numpy(x)).numpy().astype(np.float64))
 
 
 def ex2_of_rounded_argument(x: Array) -> Array:
