@@ -87,7 +87,8 @@ def gather(name: str, indices: list[Ints], tensor: NDArray[Any], scope: Scope) -
 def _take(tensor: NDArray[Any], index: NDArray[np.int64], dim: int) -> NDArray[Any]:
     if index.size and index[-1] - index[0] + 1 == index.size and np.all(np.diff(index) == 1):
         return tensor[(slice(None),) * dim + (slice(int(index[0]), int(index[-1]) + 1),)]
-    return tensor.take(index, axis=dim)
+    # Indexing copies what it takes; `take` would first copy all of a strided operand.
+    return tensor[(slice(None),) * dim + (index,)]
 
 
 def _in_range(name: str, index: Ints, n: int, scope: Scope) -> Ints:
