@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from specc.library import load_library
 from specc.oracle import evaluate
 from tests import twins
-from tests.oracle.formulas import HEADS, LEADS, MAGNITUDES, SEEDS, Draw, assert_agree, close, formula_of
+from tests.oracle.formulas import HEADS, LEADS, MAGNITUDES, SEEDS, Draw, assert_agree, beside_shipped, close
 
 WIDTHS = st.sampled_from([1, 2, 3, 7, 16, 769])
 EPS = 1e-6
@@ -37,25 +37,18 @@ SCALARS: dict[str, Any] = {
 @given(x=st.lists(st.floats(-30, 30), min_size=1, max_size=8), c=st.sampled_from([0.5, 30.0, 50.0]))
 def test_scalar_functions_equal_their_twins(name: str, x: list[float], c: float) -> None:
     twin, arity = SCALARS[name]
-    first = "c, " if arity == 2 else ""
-    text = "\n".join(_definition(s) for s in SCALARS)
-    formula = formula_of(f"{text}\nop f(x[T]; c: real) -> y[T]\n  y[t] = {name}({first}x[t])\n", {"c": c})
+    call = f"{name}(c, x[t])" if arity == 2 else f"{name}(x[t])"
+    library = beside_shipped(f"op f(x[T]; c: real) -> y[T]\n  y[t] = {call}\n")
     expected = [twin(c, v) if arity == 2 else twin(v) for v in x]
-    assert_agree(formula, {"x": np.array(x)}, np.array(expected))
-
-
-def _definition(name: str) -> str:
-    source = load_library().scalar(name).span
-    assert source is not None
-    return source.source.line(source.line)
+    assert_agree(close("f", {"c": c}, library=library), {"x": np.array(x)}, np.array(expected))
 
 
 @given(theta=st.sampled_from([1e4, 1e6]), half=st.integers(1, 40), data=st.data())
 def test_frequencies_equal_their_twin(theta: float, half: int, data: st.DataObject) -> None:
     active = data.draw(st.integers(0, half))
-    text = _definition("invFreq") + "\nop f(x[I]; theta: real, denom: nat, active: nat) -> y[I]\n"
-    text += "  y[i] = invFreq(theta, denom, active, i)\n"
-    formula = formula_of(text, {"theta": theta, "denom": 2 * half, "active": active})
+    text = "op f(x[I]; theta: real, denom: nat, active: nat) -> y[I]\n"
+    library = beside_shipped(text + "  y[i] = invFreq(theta, denom, active, i)\n")
+    formula = close("f", {"theta": theta, "denom": 2 * half, "active": active}, library=library)
     right = np.array([twins.invFreq(theta, 2 * half, active, i) for i in range(half)])
     assert_agree(formula, {"x": np.zeros(half)}, right)
 

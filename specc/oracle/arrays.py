@@ -54,6 +54,8 @@ class Values:
         """A view with all `axes` in their order; those that are missing have length 1."""
         if axes == self.axes:
             return self
+        if not self.axes:
+            return self.map(lambda x: x.reshape((1,) * len(axes)), axes)
         order = [self.axes.index(a) for a in axes if a in self.axes]
         index = tuple(slice(None) if a in self.axes else None for a in axes)
         return self.map(lambda x: np.transpose(x, order)[index], axes)
@@ -82,8 +84,10 @@ def scalar(value: Any) -> Values:
 
 def merge(*values: Values) -> tuple[str, ...]:
     """The axes of all, each once; those of the first that has most come first, in its order."""
-    first = max(values, key=lambda v: len(v.axes))
-    return tuple(dict.fromkeys(a for v in (first, *values) for a in v.axes))
+    out = max((v.axes for v in values), key=len)
+    for v in values:
+        out += tuple(a for a in v.axes if a not in out)
+    return out
 
 
 def align(*values: Values) -> tuple[tuple[str, ...], tuple[Values, ...]]:

@@ -41,7 +41,6 @@ from specc.oracle.arrays import (
     merge,
     negate,
     scalar,
-    shape_of,
 )
 from specc.oracle.recurrence import state
 from specc.oracle.reductions import reduce, softmax
@@ -105,8 +104,12 @@ class Evaluator:
         return scalar(np.int64(self.sizes[name]))
 
     def aligned(self, *values: Values) -> tuple[Values, ...]:
-        self.budget.check(shape_of(*values))
-        return align(*values)[1]
+        """The same values over all their axes together. Raises TooLarge where a result would be."""
+        if all(v.axes == values[0].axes for v in values):
+            return values
+        _, out = align(*values)
+        self.budget.check(np.broadcast_shapes(*(v.data.shape for v in out)))
+        return out
 
     def _load(self, e: Load, scope: Scope) -> Values:
         indices = [self.value(i, scope) for i in e.indices]

@@ -14,8 +14,12 @@ from specc.oracle.scope import Scope, Table
 if TYPE_CHECKING:
     from specc.oracle.evaluate import Evaluator
 
+TIME = ""
+"""The axis of a table that counts time; no index has this name."""
+
 
 def state(ev: Evaluator, e: State, scope: Scope) -> Values:
+    """Elements of a recurrence: inside a step those of the step before it, else those of a run from time 0."""
     rec = ev.recs[e.name]
     extents = [int(ev.value(n, Scope()).data) for _, n in rec.indices]
     indices = [ev.value(i, scope) for i in e.indices]
@@ -35,7 +39,7 @@ def _run(ev: Evaluator, rec: Recurrence, extents: Sequence[int], indices: Sequen
     positions = [np.unique(indices[0].data)]
     for k in range(1, len(names)):
         positions.append(np.unique(indices[k].data) if names[k] in free else np.arange(extents[k]))
-    axes, shape = ("time", *names[1:]), tuple(p.size for p in positions)
+    axes, shape = (TIME, *names[1:]), tuple(p.size for p in positions)
     ev.budget.check(shape)
     vars_ = {n: Values((n,), p) for n, p in zip(names[1:], positions[1:], strict=True)}
     scope = Scope({names[0]: scalar(0), **vars_})

@@ -41,14 +41,16 @@ def _range(
     return inner, axis, mask
 
 
-def full(mask: Values, axis: str, n: int) -> Values:
-    if axis in mask.axes:
-        return mask
-    axes = (axis, *mask.axes)
-    return mask.expand(axes).map(lambda x: np.broadcast_to(x, (n, *x.shape[1:])), axes)
+def full(v: Values, axis: str, n: int) -> Values:
+    """The same value `n` times along `axis`, if it does not have that axis."""
+    if axis in v.axes:
+        return v
+    axes = (axis, *v.axes)
+    return v.expand(axes).map(lambda x: np.broadcast_to(x, (n, *x.shape[1:])), axes)
 
 
 def reduce(ev: Evaluator, e: Reduce, scope: Scope) -> Values:
+    """Σ, Π or Max of the body over the places of the range where its predicate holds; of none: 0, 1, -inf."""
     if e.op == "Σ":
         return _sum(ev, e, scope)
     inner, axis, mask = _range(ev, e.var, e.extent, e.where, scope)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from specc.formula_text import dims_text, expr_text
 from specc.ops import Bin, Expr, Formula, FormulaEquation, FormulaTensor, Neg, Num, Size, Sort
 from specc.oracle.arrays import Array
 
@@ -41,21 +40,34 @@ def bind(
 
 def _check_operand(formula: Formula, t: FormulaTensor, tensors: Mapping[str, Array]) -> None:
     if t.name not in tensors:
-        raise ValueError(f"{formula.op} needs operand `{t.name}`{dims_text(t.dims)}")
+        raise ValueError(f"{formula.op} needs operand `{t.name}`{_dims(t.dims)}")
     array = tensors[t.name]
     if array.ndim != len(t.dims):
-        raise ValueError(f"`{t.name}` has shape {list(array.shape)}, expected {dims_text(t.dims)}")
+        raise ValueError(f"`{t.name}` has shape {list(array.shape)}, expected {_dims(t.dims)}")
     kinds, wanted = ("iu", "integers") if t.sort is Sort.INDEX else ("fiub", "real numbers")
-    if array.dtype.kind not in kinds:
+    if array.dtype.kind not in kinds or array.dtype.itemsize > 8:
         raise ValueError(f"`{t.name}` holds {array.dtype}, expected {wanted}")
 
 
 def _check_shape(t: FormulaTensor, shape: tuple[int, ...], sizes: Mapping[str, int]) -> None:
     for k, (dim, n) in enumerate(zip(t.dims, shape, strict=True)):
-        if dim_value(dim, sizes) != n:
-            raise ValueError(
-                f"axis {k} of `{t.name}` has length {n}, expected {expr_text(dim)} = {dim_value(dim, sizes)}"
-            )
+        right = dim_value(dim, sizes)
+        if right != n:
+            raise ValueError(f"axis {k} of `{t.name}` has length {n}, expected {right}")
+
+
+def _dims(dims: tuple[Expr, ...]) -> str:
+    """`[T, 32, 256]`; a dimension that is computed shows as `…`."""
+    return "[" + ", ".join(str(_plain(d)) for d in dims) + "]"
+
+
+def _plain(dim: Expr) -> int | str:
+    match dim:
+        case Num(value):
+            return int(value)
+        case Size(name):
+            return name
+    return "…"
 
 
 def dim_value(dim: Expr, sizes: Mapping[str, int]) -> int:
@@ -72,7 +84,7 @@ def dim_value(dim: Expr, sizes: Mapping[str, int]) -> int:
         case Bin(op, left, right):
             a, b = dim_value(left, sizes), dim_value(right, sizes)
             return {"+": a + b, "-": a - b, "·": a * b, "//": b and a // b, "%": b and a % b}[op]
-    raise ValueError(f"`{expr_text(dim)}` is not a dimension")
+    raise ValueError(f"a dimension is an index expression over sizes, not {type(dim).__name__}")
 
 
 def places(q: FormulaEquation, sizes: Mapping[str, int], at: Chosen | None) -> dict[str, Array]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ from specc.library import load_library
 from specc.ops import Formula, Library, Num, Size, Sort
 from specc.oracle import evaluate, uncertainty
 from specc.parse import parse_ops
+from specc.resources import shipped
 from specc.source import Source
+from specc.syntax import OpsFile
 from specc.typecheck.ops import check_library
 
 Array = npt.NDArray[Any]
@@ -49,6 +53,7 @@ def close(
     return instantiate((library or load_library()).op(op), values, axes, given)
 
 
+@cache
 def library_of(text: str) -> Library:
     """The ops of a text."""
     return check_library([parse_ops(Source("test.ops", text))])
@@ -58,6 +63,23 @@ def formula_of(text: str, constants: Mapping[str, Any] | None = None, lead: int 
     """The only op of a text, closed."""
     library = library_of(text)
     return close(library.ops[0].name, constants, lead, library=library)
+
+
+@cache
+def _shipped_files() -> tuple[OpsFile, ...]:
+    return tuple(parse_ops(Source(name, text)) for name, text in shipped_texts())
+
+
+def shipped_texts() -> tuple[tuple[str, str], ...]:
+    """Names and texts of the shipped op libraries."""
+    paths = sorted(Path(str(shipped("specs"))).joinpath("ops").glob("*.ops"))
+    return tuple((p.name, p.read_text(encoding="utf-8")) for p in paths)
+
+
+@cache
+def beside_shipped(text: str) -> Library:
+    """The shipped library together with the ops of a text."""
+    return check_library([*_shipped_files(), parse_ops(Source("test.ops", text))])
 
 
 class Draw:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -270,6 +271,7 @@ def test_operands_stay_unchanged() -> None:
         ({"x": np.zeros((2, 3)), "w": np.zeros((4, 3)), "b": np.zeros(4)}, "no operand `b`; it has w, x"),
         ({"x": np.zeros(3), "w": np.zeros((4, 3))}, r"`x` has shape \[3\], expected \[R0, 3\]"),
         ({"x": np.zeros((2, 5)), "w": np.zeros((4, 3))}, r"axis 1 of `x` has length 5, expected 3"),
+        ({"x": np.zeros((2, 3), np.longdouble), "w": np.zeros((4, 3))}, "`x` holds float128, expected real"),
         ({"x": np.zeros((2, 3), complex), "w": np.zeros((4, 3))}, "`x` holds complex128, expected real"),
     ],
 )  # fmt: skip
@@ -335,14 +337,31 @@ def test_no_tokens_give_an_empty_result(op: str) -> None:
     assert result.shape == shape
 
 
-def test_large_chosen_boxes_take_well_under_a_second() -> None:
+def _quickest(f: Callable[[], Any]) -> float:
+    """Processor time of the better of two runs."""
+    times = []
+    for _ in range(2):
+        start = time.process_time()
+        f()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def test_large_chosen_boxes_cost_about_what_their_matrix_products_cost() -> None:
     """Gemma's widths: 64 x 128 outputs of a projection; 16 queries, 32 heads, 4096 keys of width 256."""
     rng = np.random.default_rng(14)
     x, w = rng.random((64, 21504), np.float32), rng.random((256, 21504), np.float32)
     q, k = rng.random((16, 32, 256), np.float32), rng.random((4096, 16, 256), np.float32)
     linear = close("linear", {"K": 21504, "N": 256}, 1)
     attention = close("causalGQA", {"D": 256, "heads": 32, "kv_heads": 16, "scale": 0.1})
-    start = time.process_time()
-    evaluate(linear, {"x": x, "w": w}, at={"y": {"n": slice(0, 256, 2)}})
-    evaluate(attention, {"q": q, "k": k, "v": k, "pos": np.arange(4080, 4096)})
-    assert time.process_time() - start < 2
+    keys = {"q": q, "k": k, "v": k, "pos": np.arange(4080, 4096)}
+
+    def by_hand() -> None:
+        x.astype(np.float64) @ w[::2].astype(np.float64).T
+        for h in range(32):
+            cached = k[:, h // 2].astype(np.float64)
+            np.exp(q[:, h].astype(np.float64) @ cached.T) @ cached
+
+    found = _quickest(lambda: (evaluate(linear, {"x": x, "w": w}, at={"y": {"n": slice(0, 256, 2)}}),
+                               evaluate(attention, keys)))  # fmt: skip
+    assert found < 5 * _quickest(by_hand)
