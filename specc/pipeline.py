@@ -90,14 +90,15 @@ def emit_target(target: str, model: Model, lowered: Sequence[Lowered], options: 
     """The files of one target, by their names under its folder. Raises SpecError."""
     match target:
         case "torch":
-            from specc.targets.torch import target as torch_target
+            from specc.targets.torch.target import emit as emit_torch
 
-            return torch_target.emit(model)
+            return emit_torch(model)
         case "triton":
             from specc.lowered import all_kernels
-            from specc.targets.triton import target as triton_target
+            from specc.targets.triton.target import TritonTarget
+            from specc.targets.triton.tiles import load_tiles
 
-            return triton_target.emit_all(all_kernels(lowered), options.tiles)
+            return TritonTarget(load_tiles(options.tiles)).emit_model(model, all_kernels(lowered))
     raise SpecError([Diagnostic("E505", f"there is no target `{target}`", None, nearest(target, TARGETS))])
 
 
@@ -149,6 +150,8 @@ def up_to_date(path: Path, folder: Path, options: Options) -> Manifest | None:
 
 def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes]:
     """All files of a spec, and the hashes of what they were made from. Raises SpecError."""
+    if options.tiles is not None:
+        read_source(options.tiles)
     syntax = parse(path)
     model = check(path, syntax)
     produced = files(model, lower(model), options)

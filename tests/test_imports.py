@@ -20,7 +20,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
     ("files", ("targets", "render", "manifest", "emit", "dump", "page")),
     ("evidence", ("evidence",)),
-    ("commands", ("inputs", "pipeline", "models", "api", "cli", "__main__")),
+    ("commands", ("inputs", "pipeline", "ahead", "models", "api", "cli", "__main__")),
 )  # fmt: skip
 """Left to right. `oracle` and `kernels` do not know each other."""
 PLACE = {name: number for number, (_, names) in enumerate(GROUPS) for name in names}

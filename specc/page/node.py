@@ -9,7 +9,15 @@ from specc.ir import Model, NodeVariant, Phase, Weight
 from specc.lowered import Lowered, reasons
 from specc.page.markdown import code, escape, prose
 from specc.page.model import tensors_cell
-from specc.page.tables import constants_text, function_text, functions, layers_text, node_formula, tensors, weight_text
+from specc.page.tables import (
+    constants_text,
+    function_text,
+    functions,
+    layers_text,
+    node_formula,
+    tensors,
+    weight_text,
+)
 from specc.spec_key import format_key
 
 

@@ -1,0 +1,75 @@
+"""The report of `specc build --compile`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from specc.ahead import Compiled, compile_model
+from specc.cli.output import count, print_json
+from specc.inputs import Options
+
+HEADER = ("kernel", "arch", "rows", "warps", "stages", "registers", "spills", "shared", "tensor core")
+WIDTHS = (40, 6, 6, 5, 6, 9, 6, 7, 0)
+
+
+def compile_all(spec: Path, archs: Sequence[str], options: Options, as_json: bool) -> bool:
+    """Compiles, prints a line as each launch is done, and tells whether any failed. Raises SpecError."""
+    done: list[Compiled] = []
+    if not as_json:
+        print(_line(HEADER))
+    for one in compile_model(spec, archs, options):
+        done.append(one)
+        if not as_json:
+            print(text(one), flush=True)
+    bad = [one for one in done if not one.good]
+    if as_json:
+        print_json({"ok": not bad, "compiled": [values(one) for one in done]})
+    else:
+        print(f"{count(len(done), 'launch').replace('launchs', 'launches')} compiled, {len(bad)} not good")
+    return bool(bad)
+
+
+def values(one: Compiled) -> dict[str, object]:
+    """One launch as JSON values; spills in bytes a thread, shared memory in bytes a block."""
+    report = {} if one.report is None else {**asdict(one.report), "accesses": dict(one.report.accesses)}
+    fits = None if one.report is None else one.report.fits
+    return {
+        "file": one.file,
+        "arch": one.arch,
+        "rows": one.rows,
+        "good": one.good,
+        "fits": fits,
+        "error": one.error,
+        **report,
+    }
+
+
+def text(one: Compiled) -> str:
+    """One line of the table."""
+    r = one.report
+    if r is None:
+        return f"{one.file} {one.arch} rows {one.rows}: {one.error}"
+    name = one.file if r.kernel in (one.file, f"{one.file}_kernel") else f"{one.file}/{r.kernel}"
+    note = "" if r.fits else "  does not fit"
+    spills, tensor_core = r.spill_stores + r.spill_loads, " ".join(r.tensor_core) or "-"
+    cells = (
+        name,
+        one.arch,
+        one.rows,
+        r.num_warps,
+        r.num_stages,
+        r.registers,
+        spills,
+        r.shared_bytes,
+        tensor_core + note,
+    )
+    return _line(cells)
+
+
+def _line(cells: Sequence[object]) -> str:
+    first, *rest = (str(c) for c in cells)
+    return " ".join(
+        [first.ljust(WIDTHS[0]), *(c.rjust(w) for c, w in zip(rest[:-1], WIDTHS[1:-1], strict=True)), rest[-1]]
+    )

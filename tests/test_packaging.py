@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(folder),
+        ".",
+    ]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=180)
+    (found,) = folder.glob("specc-*.whl")
+    return found
+
+
+def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"specc/_data/specs/gemma4.spec", "specc/_data/specs/ops/norms.ops", "specc/grammar/spec.lark"} <= set(names)
+    assert any(n.startswith("specc/_data/templates/triton/") for n in names)
+    assert {n.split("/")[0].split("-")[0] for n in names} == {"specc"}
+    assert not [n for n in names if "__pycache__" in n]
+
+
+def test_an_installed_wheel_builds_the_same_bytes_from_any_folder(wheel: Path, tmp_path: Path) -> None:
+    site, work = tmp_path / "site", tmp_path / "work"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run(install, check=True, timeout=180)
+    work.mkdir()
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"PYTHONPATH": str(site)}
+    (work / "gemma4.spec").write_bytes((ROOT / "specs" / "gemma4.spec").read_bytes())
+    for arguments in (["build", "gemma4.spec"], ["show", "google/gemma-4-31B"]):
+        code = "import sys, specc, specc.cli; assert sys.argv.pop(1) in specc.__file__; specc.cli.main()"
+        command = [sys.executable, "-c", code, str(site), *arguments]
+        done = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    built, committed = work / "generated" / "gemma4", ROOT / "generated" / "gemma4"
+    names = sorted(p.relative_to(built) for p in built.rglob("*") if p.is_file() and p.name != "manifest.json")
+    assert names and [n for n in names if (built / n).read_bytes() != (committed / n).read_bytes()] == []
+
+
+def test_every_pin_is_exact_and_every_dependency_is_pinned() -> None:
+    lines = [x for x in (ROOT / "constraints.txt").read_text().splitlines() if x and not x.startswith("#")]
+    pins = dict(x.lower().replace("_", "-").split("==") for x in lines)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(d for extra in project["optional-dependencies"].values() for d in extra)]
+    names = {d.split(">=")[0].lower() for d in wanted if not d.startswith("specc[")}
+    assert names - pins.keys() == set()
+    assert (pins["torch"], pins["triton"]) == ("2.13.0", "3.9.0")
