@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from specc import syntax as s
 from specc import syntax_spec as m
-from specc.format_expr import SUM, format_expr, level
+from specc.format_expr import SUM, at_level, format_expr, level
 from specc.formula_text import expr_text
 from specc.ops import Expr
 
@@ -87,7 +87,7 @@ def _statement_lines(b: s.Statement) -> list[str]:
         case s.Let(_, _, name, formals, body):
             head = f"let {name}{'[' + ', '.join(formals) + ']' if formals else ''} ="
         case s.Rec(_, _, name, indices, init, body):
-            ranges = ", ".join(f"{v} < {format_expr(n)}" for v, n in indices)
+            ranges = ", ".join(f"{v} < {at_level(n, SUM)}" for v, n in indices)
             head = f"rec {name}[{ranges}] from {format_expr(init)} ="
         case s.Require(_, _, condition):
             return _body("  require", condition, "    ")

@@ -64,7 +64,8 @@ def level(e: s.Expr) -> int:
     return ATOM
 
 
-def _at(e: s.Expr, least: int) -> str:
+def at_level(e: s.Expr, least: int) -> str:
+    """The text of `e` where the grammar asks for the level `least`."""
     text = _text(e)
     return text if level(e) >= least else f"({text})"
 
@@ -78,7 +79,7 @@ def _text(e: s.Expr) -> str:
         case s.Number():
             return format_number(e)
         case s.Name(_, name):
-            return "π" if name == "pi" else name
+            return name
         case s.Dots():
             return ".."
         case s.Index(_, name, indices):
@@ -88,21 +89,21 @@ def _text(e: s.Expr) -> str:
         case s.Call(_, name, args):
             return f"{'√' if name == 'sqrt' and len(args) == 1 else name}({_list(args)})"
         case s.Unary(_, "not", arg):
-            return f"not {_at(arg, NOT)}"
+            return f"not {at_level(arg, NOT)}"
         case s.Unary(_, _, arg):
-            return f"-{_text(arg) if isinstance(arg, s.Big) else _at(arg, UNARY)}"
+            return f"-{_text(arg) if isinstance(arg, s.Big) else at_level(arg, UNARY)}"
         case s.Binary():
             return _binary(e)
         case s.Chain(_, ops, args):
-            rest = (f" {COMPARE.get(op, op)} {_at(a, SUM)}" for op, a in zip(ops, args[1:], strict=True))
-            return _at(args[0], SUM) + "".join(rest)
+            rest = (f" {COMPARE.get(op, op)} {at_level(a, SUM)}" for op, a in zip(ops, args[1:], strict=True))
+            return at_level(args[0], SUM) + "".join(rest)
         case s.Big():
             return _big(e)
         case s.Softmax(_, var, score, predicate):
             where = "" if predicate is None else f" | {_text(predicate)}"
             return f"softmax_{var}({_text(score)}{where})"
         case s.If(_, cond, then, other):
-            return f"if {_at(cond, OR)} then {_at(then, OR)} else {_text(other)}"
+            return f"if {at_level(cond, OR)} then {at_level(then, OR)} else {_text(other)}"
 
 
 def _binary(e: s.Binary) -> str:
@@ -110,27 +111,27 @@ def _binary(e: s.Binary) -> str:
         case "^":
             return _power(e)
         case "or":
-            return f"{_at(e.left, OR)} or {_at(e.right, AND)}"
+            return f"{at_level(e.left, OR)} or {at_level(e.right, AND)}"
         case "and":
-            return f"{_at(e.left, AND)} and {_at(e.right, NOT)}"
+            return f"{at_level(e.left, AND)} and {at_level(e.right, NOT)}"
         case "+" | "-":
-            return f"{_at(e.left, SUM)} {e.op} {_at(e.right, PRODUCT)}"
-    right = _text(e.right) if isinstance(e.right, s.Big) else _at(e.right, UNARY)
+            return f"{at_level(e.left, SUM)} {e.op} {at_level(e.right, PRODUCT)}"
+    right = _text(e.right) if isinstance(e.right, s.Big) else at_level(e.right, UNARY)
     tight = e.op in "·/" and isinstance(e.left, s.Number | s.Name) and isinstance(e.right, s.Number | s.Name)
-    return f"{_at(e.left, FACTORS)}{e.op if tight else f' {e.op} '}{right}"
+    return f"{at_level(e.left, FACTORS)}{e.op if tight else f' {e.op} '}{right}"
 
 
 def _power(e: s.Binary) -> str:
     if isinstance(e.right, s.Number) and e.right.value.denominator == 1 and "." not in e.right.text:
-        return _at(e.left, ATOM) + str(e.right.value).translate(SUPERSCRIPT)
-    return f"{_at(e.left, ATOM)} ^ {_at(e.right, UNARY)}"
+        return at_level(e.left, ATOM) + str(e.right.value).translate(SUPERSCRIPT)
+    return f"{at_level(e.left, ATOM)} ^ {at_level(e.right, UNARY)}"
 
 
 def _big(e: s.Big) -> str:
     if e.bound is None and e.predicate is None:
         head = f"{e.op}_{e.var}"
     else:
-        bound = "" if e.bound is None else f" < {_at(e.bound, SUM)}"
+        bound = "" if e.bound is None else f" < {at_level(e.bound, SUM)}"
         where = "" if e.predicate is None else f" | {_text(e.predicate)}"
         head = f"{e.op}_{{{e.var}{bound}{where}}}"
-    return f"{head} {_at(e.body, PRODUCT)}"
+    return f"{head} {at_level(e.body, PRODUCT)}"

@@ -34,9 +34,11 @@ def fold(spelling: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """An identifier in ASCII: Greek letters are spelt out; `σ` alone is the function `sigmoid`."""
+    """An identifier in ASCII: Greek letters are spelt out; `σ` alone is the function `sigmoid`, `pi` is `π`."""
     if name == "σ":
         return "sigmoid"
+    if name == "pi":
+        return "π"
     return "".join(GREEK.get(c, c) for c in name)
 
 
