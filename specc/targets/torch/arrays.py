@@ -71,7 +71,7 @@ class Lowerer:
         return self.lower(e, ()).code
 
     def to_accumulator(self, code: Code) -> Code:
-        return code.method("to", self.dtype)
+        return self.block.fit(code, around=24)[0].method("to", self.dtype)
 
     def lower(self, e: Expr, frame: Frame) -> Value:
         """`e` as Python, its axes aligned with the end of `frame`."""
@@ -167,6 +167,11 @@ class Lowerer:
         """An integer tensor as float64; anything else as it is."""
         return Value(v.code.method("double"), Kind.EXACT, v.axes) if v.kind is Kind.INDEX else v
 
+    def exact(self, v: Value) -> Value:
+        """A Python number as a float64 tensor."""
+        code = call("torch.tensor", v.code, "dtype=torch.float64", f"device={self.device}")
+        return Value(code, Kind.EXACT)
+
     def _as_data(self, e: Expr, v: Value) -> Value:
         """A float64 value that meets data is rounded once, under a name."""
         if v.kind is not Kind.EXACT:
@@ -222,7 +227,9 @@ class Lowerer:
         if isinstance(e, Apply):
             return self._apply(e, lowered)
         values, kind = self.unify(lowered, e.sort)
-        return Value(elementary(e.fn, values), kind, joined(values))
+        codes = self.block.fit(*(v.code for v in values), around=16)
+        fitted = [replace(v, code=c) for v, c in zip(values, codes, strict=True)]
+        return Value(elementary(e.fn, fitted), kind, joined(values))
 
     def _apply(self, e: Apply, lowered: Sequence[tuple[Expr, Value]]) -> Value:
         """A call of a scalar function; what its integer parameters take stays integer."""
@@ -241,10 +248,11 @@ class Lowerer:
         values, kind = self.unify(sides, e.sort)
         if not cond.is_array:
             return Value(ternary(cond.code, values[0].code, values[1].code), kind, joined(values))
-        if kind is Kind.CONST:
-            kind = Kind.EXACT if e.sort is Sort.REAL else Kind.INDEX
-            dtype = "torch.float64" if kind is Kind.EXACT else "torch.int64"
-            values[0] = Value(call("torch.tensor", values[0].code, f"dtype={dtype}", f"device={self.device}"), kind)
+        if kind is Kind.CONST and e.sort is Sort.REAL:
+            kind, values[0] = Kind.EXACT, self.exact(values[0])
+        elif kind is Kind.CONST:
+            kind = Kind.INDEX
+            values[0] = Value(call("torch.tensor", values[0].code, f"device={self.device}"), kind)
         code = call("torch.where", *self.block.fit(*(v.code for v in (cond, *values))))
         return Value(code, kind, joined((cond, *values)))
 

@@ -7,7 +7,19 @@ from dataclasses import replace
 
 from specc.formula_text import dims_text, formula_text
 from specc.ir import Role
-from specc.ops import Expr, Formula, FormulaEquation, FormulaTensor, Load, Recurrence, Sort, State, Var, rebuild, walk
+from specc.ops import (
+    Expr,
+    Formula,
+    FormulaEquation,
+    FormulaTensor,
+    Load,
+    Recurrence,
+    Sort,
+    State,
+    Var,
+    rebuild,
+    walk,
+)
 from specc.targets.torch.arrays import Lowerer, size_names
 from specc.targets.torch.code import Code, call
 from specc.targets.torch.prepare import Repeat, gathered, segments, spread_heads
@@ -106,7 +118,7 @@ class _Printer:
         return [f"{', '.join(self.sizes.names[u] for u in used)} = {', '.join(self.shapes[u] for u in used)}"]
 
     def _loads(self) -> list[str]:
-        operands = [o for o in self.low.tensors.values() if o.kind is Kind.DATA and not o.cast]
+        operands = [o for t in self.formula.inputs if (o := self.low.tensors[t.name]).kind is Kind.DATA and not o.cast]
         names = [o.code.text for o in operands]
         match names:
             case []:
@@ -145,7 +157,8 @@ class _Printer:
             shape = [low.number(d).text for d in q.tensor.dims]
             made = call("torch.full", f"[{', '.join(shape)}]", value.code, f"dtype={low.dtype}", f"device={low.device}")
             return Value(made, Kind.DATA, q.indices)
-        value = low.as_accumulator(expr, value)
+        if value.kind is not Kind.DATA:
+            value = Value(low.to_accumulator(value.code), Kind.DATA, value.axes)
         if value.axes == q.indices:
             return value
         shape = [low.number(d).text for d in q.tensor.dims]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from specc.ops import Bin, Expr, Load, Named, Neg, Reduce, Softmax, Sort, State, free_vars
+from specc.ops import Bin, Expr, Load, Named, Neg, Num, Reduce, Softmax, Sort, State, free_vars
 from specc.targets.torch.code import Code, binary, call, negative, power
 from specc.targets.torch.loads import Item, into_frame, read_as_stored
 from specc.targets.torch.scope import Frame, Kind, Value, joined
@@ -127,7 +127,7 @@ def _weighted(weight: Expr, others: Sequence[Expr], var: str, frame: Frame, low:
     wide = (*frame, var)
     own = tuple(v for v in wide if v in free_vars(weight))
     weights, visible = _weights(weight, own, low)
-    values = _operand(product, wide, low)
+    values = _operand(product, wide, low if visible is None else low.guard())
     present = {*weights.axes, *values.axes}
     left = tuple(v for v in frame if v in present and v != var)
     equation = _equation([weights, values], left)
@@ -171,41 +171,38 @@ def softmax(e: Softmax, frame: Frame, low: Lowerer) -> tuple[Value, Value | None
 def _whole_axis(e: Reduce, frame: Frame, low: Lowerer) -> Value:
     """The body over every position, reduced along the axis of `e.var`. The axis takes the last place of the frame
     where nothing else needs it, and is kept with size 1 there; else it is a new last axis, and goes."""
+    if e.where is None and e.var not in free_vars(e.body):
+        return _repeated(e, low.lower(e.body, frame), low)
     keep = bool(frame) and frame[-1] not in (*free_vars(e.body), *(free_vars(e.where) if e.where else ()))
-    inner = (*frame[:-1], e.var) if keep else (*frame, e.var)
-    where = None if e.where is None else low.condition(e.where, inner)
-    body = (low if where is None else low.guard()).lower(e.body, inner)
-    if where is not None:
-        body = _where(where, body, NEUTRAL[e.op], low)
+    body = _masked_body(e, (*frame[:-1], e.var) if keep else (*frame, e.var), low)
     if not body.axes or body.axes[-1] != e.var:
-        return _constant_body(e, body, keep, low)
-    code = call(REDUCTIONS[e.op], *low.block.fit(body.code), "dim=-1", *(("keepdim=True",) if keep else ()))
-    kind = Kind.EXACT if body.kind is Kind.INDEX and e.sort is Sort.REAL else body.kind
-    if kind is not body.kind:
-        code = code.method("double")
-    return Value(code, kind, (*body.axes[:-1], None) if keep else body.axes[:-1])
+        raise ValueError(f"nothing in the {e.op} over `{e.var}` has its index on an axis")
+    (code,) = low.block.fit(body.code, around=32)
+    if e.op == "Max" and not isinstance(e.extent, Num):
+        code = low.block.assign("padded", call("torch.nn.functional.pad", code, "(0, 1)", "value=-math.inf"))
+    code = call(REDUCTIONS[e.op], code, "dim=-1", *(("keepdim=True",) if keep else ()))
+    return Value(code, body.kind, (*body.axes[:-1], None) if keep else body.axes[:-1])
 
 
-def _where(where: Value, body: Value, other: str, low: Lowerer) -> Value:
+def _masked_body(e: Reduce, frame: Frame, low: Lowerer) -> Value:
+    """The body at every position, the neutral element where it does not count."""
+    if e.where is None:
+        return low.real(low.lower(e.body, frame))
+    where = low.condition(e.where, frame)
+    body = low.real(low.guard().lower(e.body, frame))
     kind = body.kind
-    code = body.code
     if kind is Kind.CONST:
-        kind = Kind.EXACT
-        code = call("torch.tensor", code, "dtype=torch.float64", f"device={low.device}")
-    return Value(call("torch.where", *low.block.fit(where.code, code), other), kind, joined((where, body)))
+        kind, body = Kind.EXACT, low.exact(body)
+    code = call("torch.where", *low.block.fit(where.code, body.code), NEUTRAL[e.op])
+    return Value(code, kind, joined((where, body)))
 
 
-def _constant_body(e: Reduce, body: Value, keep: bool, low: Lowerer) -> Value:
+def _repeated(e: Reduce, body: Value, low: Lowerer) -> Value:
     """A body that does not depend on the index: n times it, its n-th power, or itself."""
     extent = low.number(e.extent)
-    axes = body.axes
-    code = body.code
-    if body.axes and not keep:
-        assert body.axes[-1] is None
-        code, axes = code.method("squeeze", "-1"), body.axes[:-1]
     match e.op:
         case "Σ":
-            code = binary("·", extent, code)
+            return replace(body, code=binary("·", *low.block.fit(extent, body.code)))
         case "Π":
-            code = power(code, extent)
-    return Value(code, body.kind, axes)
+            return replace(body, code=power(body.code, extent))
+    return body

@@ -98,10 +98,11 @@ class Block:
         self.add(f"{name} = {code.text}")
         return Code(name)
 
-    def fit(self, *codes: Code) -> list[Code]:
-        """Operands of one expression; the longest become local variables until what is left fits on a line."""
+    def fit(self, *codes: Code, around: int = 4) -> list[Code]:
+        """Operands of one expression, each with `around` characters about it; the longest become local variables until
+        what is left fits on a line."""
         found = list(codes)
-        while sum(len(c.text) + 4 for c in found) > WIDTH and any(not c.simple for c in found):
+        while sum(len(c.text) + around for c in found) > WIDTH and any(not c.simple for c in found):
             longest = max(range(len(found)), key=lambda n: len(found[n].text) if not found[n].simple else 0)
             found[longest] = self.assign("part", found[longest])
         return found
