@@ -194,11 +194,28 @@ def real_arithmetic() -> Iterator[None]:
     """Every floating type is float64 inside: Triton's own type objects change what they are."""
     narrow = (tl.float32, tl.float16, tl.bfloat16)
     before = [dict(vars(kind)) for kind in narrow]
+    single_only = [accepted for accepted in _accepted_types() if tl.float64.name not in accepted]
     for kind in narrow:
         vars(kind).update(vars(tl.float64))
+    for accepted in single_only:
+        accepted.append(tl.float64.name)
     try:
         yield
     finally:
+        for accepted in single_only:
+            accepted.remove(tl.float64.name)
         for kind, state in zip(narrow, before, strict=True):
             vars(kind).clear()
             vars(kind).update(state)
+
+
+def _accepted_types() -> list[list[str]]:
+    """The lists of type names that Triton's mathematical functions take: `sqrt_rn` is for float32 only."""
+    found: list[list[str]] = []
+    for member in vars(tl.math).values():
+        while inspect.isfunction(member):
+            accepted = inspect.getclosurevars(member).nonlocals.get("dtypes")
+            if isinstance(accepted, list):
+                found.append(accepted)
+            member = getattr(member, "__wrapped__", None)
+    return found

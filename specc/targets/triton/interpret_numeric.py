@@ -155,6 +155,11 @@ def _fused_multiply_add(x: Array, y: Array, z: Array) -> Array:
     return result
 
 
+def _of_half_turns(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """`function` of π·x, with the product formed in float64."""
+    return lambda x: np.asarray(function(np.pi * x.astype(np.float64)))
+
+
 _LIBDEVICE: Mapping[str, Callable[..., Array]] = MappingProxyType(
     {
         "acos": np.arccos,
@@ -169,6 +174,7 @@ _LIBDEVICE: Mapping[str, Callable[..., Array]] = MappingProxyType(
         "copysign": np.copysign,
         "cos": np.cos,
         "cosh": np.cosh,
+        "cospi": _of_half_turns(np.cos),
         "erf": erf,
         "erfc": _through_torch(torch.special.erfc),
         "erfinv": _through_torch(torch.special.erfinv),
@@ -205,6 +211,7 @@ _LIBDEVICE: Mapping[str, Callable[..., Array]] = MappingProxyType(
         "signbitd": np.signbit,
         "sin": np.sin,
         "sinh": np.sinh,
+        "sinpi": _of_half_turns(np.sin),
         "sqrt": np.sqrt,
         "tan": np.tan,
         "tanh": np.tanh,

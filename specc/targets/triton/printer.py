@@ -79,6 +79,10 @@ class Printer:
         """`e` as one Triton expression."""
         return self._text(e, LOOSE)
 
+    def atom(self, e: Expr) -> str:
+        """`e` as one Triton expression that can be an operand of anything."""
+        return self._text(e, ATOM)
+
     def block(self, named: Sequence[tuple[str, Expr]], prefix: str = "t") -> list[str]:
         """One assignment for each (name, expression); what occurs twice is computed once, before it is needed."""
         uses = _uses([e for _, e in named])
@@ -260,7 +264,7 @@ def function_source(fn: ScalarDef) -> str:
 
 TURN_FRACTION = '''@triton.jit
 def turn_fraction(angle):
-    """`angle` (float64, radians) in turns, less the nearest whole number of turns, as float32 in [-0.5, 0.5]."""
+    """`angle` (float64, radians) in turns, less the nearest whole number, as float32 in [-0.5, 0.5]."""
     turns = angle * 0.15915494309189535
     return (turns - tl.floor(turns + 0.5)).to(tl.float32)
 '''

@@ -1,0 +1,50 @@
+"""The `triton` target: one file a kernel, and the runtime that their launchers share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specc.ir import Model
+from specc.kernels import Kernel
+from specc.targets.triton.emit import emit, emit_runtime
+from specc.targets.triton.tiles import load_tiles
+
+if TYPE_CHECKING:
+    import torch
+
+    from specc.targets.triton.interpret import Sampler, Trace
+
+name = "triton"
+PACKAGE = '"""Triton kernels: one module for each node, phase and variant; its launcher has the module\'s name."""\n'
+
+
+def emit_model(model: Model, kernels: Sequence[Kernel]) -> Mapping[str, str]:
+    """The files of a model, with the shipped tiles. Raises SpecError where the table has none for a kernel."""
+    return emit_all(kernels)
+
+
+def emit_all(kernels: Sequence[Kernel], tiles: Path | None = None) -> Mapping[str, str]:
+    """Texts by path below the target's folder: `__init__.py`, `launch.py`, and `NAME.py` for each kernel. Rows of the
+    table `tiles` come before the shipped ones.
+
+    Raises SpecError for a malformed table and where it has no tiles for a kernel, OSError for an unreadable one.
+    """
+    table = load_tiles(tiles)
+    files = {"__init__.py": PACKAGE, "launch.py": emit_runtime()}
+    files |= {f"{k.name}.py": emit(k, table) for k in kernels}
+    return dict(sorted(files.items()))
+
+
+def run(
+    kernel: Kernel,
+    tensors: Mapping[str, torch.Tensor],
+    programs: Sampler | None = None,
+    widen: bool = False,
+    text: str | None = None,
+) -> tuple[dict[str, torch.Tensor], Trace]:
+    """Runs the launcher of `text` (what `emit` prints, if None) in the interpreter; see `run.run_text`."""
+    from specc.targets.triton.run import run_text
+
+    return run_text(kernel, emit(kernel) if text is None else text, tensors, programs, widen)
