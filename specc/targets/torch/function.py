@@ -35,6 +35,9 @@ class Sizes(Mapping[str, str]):
         self.used: dict[str, None] = {}
 
     def __getitem__(self, size: str) -> str:
+        """Raises ValueError for a size that no operand has as a dimension of its own."""
+        if size not in self.names:
+            raise ValueError(f"no operand shows the run-time size `{size}`")
         self.used.setdefault(size)
         return self.names[size]
 

@@ -85,7 +85,7 @@ class _Writer:
         if read.state is not None:
             return self._state(read, node)
         if read.wire not in self.wires:
-            raise unsupported(node, f"`{read.wire}` is not known here; inputs are {TOKENS}, {POSITIONS}, {LENGTHS}")
+            raise unsupported(node, f"`{read.wire}` is none of the inputs {TOKENS}, {POSITIONS}, {LENGTHS}")
         self.read.setdefault(read.wire)
         name, dims = self.wires[read.wire], self.dims.get(read.wire)
         if dims is not None and len(dims) > len(t.dims):

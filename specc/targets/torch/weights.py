@@ -25,7 +25,7 @@ def _entries(key: str, nodes: Sequence[NodeVariant]) -> list[str]:
     for node in nodes:
         for weight in node.weights:
             if weight.tied is None:
-                pieces = tuple_of([_piece(p) for p in weight.pieces])
+                pieces = tuple_of([_piece(p, weight) for p in weight.pieces])
                 found += lines(f"{quoted(f'{node.variant_name}.{weight.name}')}: ", pieces, ",", "        ")
     return [f"    {key}: {{", *found, "    },"] if found else [f"    {key}: {{}},"]
 
@@ -46,8 +46,10 @@ def _partner(model: Model, weight: Weight) -> str:
     return f"{model.variants(path)[0].variant_name}.{name}"
 
 
-def _piece(p: Piece) -> Item:
-    shape = tuple_of([str(n) for n in p.full])
-    whole = all(low == 0 and high == size for low, high, size in p.view)
-    view = () if whole else (tuple_of([tuple_of([str(n) for n in axis]) for axis in p.view]),)
-    return Group("Piece(", (quoted(p.name), shape, *view), ")")
+def _piece(p: Piece, weight: Weight) -> Item:
+    items: list[Item] = [quoted(p.name), tuple_of([str(n) for n in p.full])]
+    if any(low != 0 or high != size for low, high, size in p.view):
+        items.append(tuple_of([tuple_of([str(n) for n in axis]) for axis in p.view]))
+    if p.full[1:] != weight.shape[1:]:
+        items.append(f"row={tuple_of([str(n) for n in weight.shape[1:]]).flat}")
+    return Group("Piece(", tuple(items), ")")
