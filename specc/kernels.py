@@ -174,6 +174,8 @@ class Attention:
     accumulator: str
     store: Store
     round_probabilities: bool = False
+    probability_role: Role = Role.CACHE
+    """Whose storage type softmax weights are rounded to, where they are."""
 
 
 Schedule = Pointwise | RowReduction | Contraction | Attention

@@ -7,7 +7,10 @@ from fractions import Fraction
 from specc.ir import Role
 from specc.kernels import Axis, Contraction, Store
 from specc.lower.access import Reader
+from specc.lower.conditions import Conditions, needed_where
 from specc.lower.draft import Fit, NoFit, axes_of, single, static
+from specc.lower.merge import merge_branches
+from specc.lower.names import Names, names_of
 from specc.ops import (
     Bin,
     Expr,
@@ -17,17 +20,14 @@ from specc.ops import (
     Num,
     Reduce,
     Rounded,
-    Select,
     Softmax,
     Sort,
     Var,
     free_vars,
-    rebuild,
     walk,
 )
-from specc.passes.rewrite import bottom_up
+from specc.passes.rewrite import bottom_up, exchange
 
-ACC = "acc"
 MINUS_ONE = Num(Fraction(-1))
 
 
@@ -36,52 +36,53 @@ def contraction(formula: Formula) -> Fit:
     columns."""
     q = single(formula)
     *rows, columns = axes_of(q)
-    body = bottom_up(q.expr, _merge_branches)
-    sums = {n for n in walk(body) if isinstance(n, Reduce)}
+    body = bottom_up(q.expr, merge_branches)
+    total = _total(body)
+    inner = Axis(total.var, total.extent)
+    static(inner.extent, f"the inner axis `{inner.var}`")
+    static(columns.extent, f"the columns `{columns.var}`")
+    scale, a, b = _sides(total, {r.var for r in rows}, columns.var)
+    names = names_of(formula)
+    acc = names.internal("acc")
+    left, right, outer = (_Side(formula, names, axes) for axes in ((*rows, inner), (columns, inner), (*rows, columns)))
+    where = needed_where(body, total)
+    a, b = _operand(left(a, where), Role.ACTIVATION), _operand(right(b, where), Role.WEIGHT)
+    result: Expr = Var(acc, Sort.REAL)
+    result = result if scale is None else Bin("·", scale, result, Sort.REAL)
+    epilogue = outer.read(exchange(body, total, result))
+    store = Store(q.tensor.name, tuple(Var(i) for i in q.indices), epilogue)
+    found = (x.read.accesses for x in (left, right, outer))
+    a_loads, b_loads, loads = found
+    schedule = Contraction(tuple(rows), columns, inner, a_loads, b_loads, a, b, acc, loads, store)
+    reason = f"one Σ over `{total.var}` of a product that parts into rows and columns `{columns.var}`"
+    return Fit(schedule, (), reason)
+
+
+def _total(body: Expr) -> Reduce:
+    sums = {n: None for n in walk(body) if isinstance(n, Reduce)}
     if len(sums) != 1 or any(isinstance(n, Softmax) for n in walk(body)):
         raise NoFit("it is not one sum of products")
     (total,) = sums
     if total.op != "Σ" or total.where is not None:
         raise NoFit("its reduction is not a plain Σ")
-    static(total.extent, f"the inner axis `{total.var}`")
-    static(columns.extent, f"the columns `{columns.var}`")
-    scale, a, b = _sides(total, {r.var for r in rows}, columns.var)
-    read_a, read_b, read = (Reader(formula.inputs) for _ in range(3))
-    a, b = _operand(read_a(a), Role.ACTIVATION), _operand(read_b(b), Role.WEIGHT)
-    acc: Expr = Var(ACC, Sort.REAL)
-    epilogue = read(_replace(body, total, acc if scale is None else Bin("·", scale, acc, Sort.REAL)))
-    schedule = Contraction(
-        tuple(rows),
-        columns,
-        Axis(total.var, total.extent),
-        tuple(read_a.found.values()),
-        tuple(read_b.found.values()),
-        a,
-        b,
-        ACC,
-        tuple(read.found.values()),
-        Store(q.tensor.name, tuple(Var(i) for i in q.indices), epilogue),
-    )
-    reason = f"one Σ over `{total.var}` of a product that parts into rows and columns `{columns.var}`"
-    return Fit(schedule, (), reason)
+    return total
 
 
-def _merge_branches(e: Expr) -> Expr:
-    """if c then Σ_k a·b else Σ_k a·b' = Σ_k a·(if c then b else b')."""
-    match e:
-        case Select(cond, Reduce("Σ", v, n, None, x), Reduce("Σ", w, m, None, y)) if v == w and n == m:
-            fx, fy = factors(x), factors(y)
-            common = [f for f in fx if f in fy]
-            rest_x, rest_y = (
-                _product([f for f in fx if f not in common]),
-                _product([f for f in fy if f not in common]),
-            )
-            if rest_x is not None and rest_y is not None and v not in free_vars(cond):
-                chosen = Select(cond, rest_x, rest_y, Sort.REAL)
-                merged = _product([*common, chosen])
-                assert merged is not None
-                return Reduce("Σ", v, n, None, merged)
-    return e
+class _Side:
+    """Reads what depends on some of the axes."""
+
+    def __init__(self, formula: Formula, names: Names, axes: tuple[Axis, ...]) -> None:
+        self.axes = {a.var: a.extent for a in axes}
+        self.read = Reader(formula, names, self.axes)
+
+    def __call__(self, e: Expr, where: Conditions) -> Expr:
+        """`e`, which is needed where the conditions hold; those that depend on other axes cannot guard it."""
+        if all(self.read.in_range(n) for n in walk(e) if isinstance(n, Load)):
+            return self.read(e)
+        guard, complete = where.over(set(self.axes))
+        if not complete:
+            raise NoFit("an operand may only be read under a condition that mixes rows and columns")
+        return self.read(e, lazy=guard if guard is None else self.read(guard))
 
 
 def factors(e: Expr) -> list[Expr]:
@@ -93,12 +94,11 @@ def factors(e: Expr) -> list[Expr]:
     return [e]
 
 
-def _product(items: list[Expr]) -> Expr | None:
-    if not items:
-        return None
-    out = items[0]
-    for item in items[1:]:
-        out = Bin("·", out, item, Sort.REAL)
+def product(items: list[Expr]) -> Expr | None:
+    """The inverse of `factors`."""
+    out: Expr | None = None
+    for item in items:
+        out = item if out is None else Bin("·", out, item, Sort.REAL)
     return out
 
 
@@ -116,11 +116,12 @@ def _sides(total: Reduce, rows: set[str], column: str) -> tuple[Expr | None, Exp
         elif names <= rows | {total.var}:
             left.append(f)
         else:
-            raise NoFit(f"a factor mixes rows and columns, {sorted(names)}")
-    a, b = _product(left), _product(right)
+            listed = ", ".join(f"`{n}`" for n in sorted(names - {total.var}))
+            raise NoFit(f"a factor of its sum depends on rows and columns at once, {listed}")
+    a, b = product(left), product(right)
     if a is None or b is None or not _reads(a, total.var) or not _reads(b, total.var):
         raise NoFit("one side of the product does not depend on the inner axis")
-    return _product(scale), a, b
+    return product(scale), a, b
 
 
 def _operand(e: Expr, role: Role) -> Expr:
@@ -130,7 +131,3 @@ def _operand(e: Expr, role: Role) -> Expr:
 
 def _reads(e: Expr, var: str) -> bool:
     return any(isinstance(n, Load) and var in free_vars(n) for n in walk(e))
-
-
-def _replace(e: Expr, old: Expr, new: Expr) -> Expr:
-    return new if e == old else rebuild(e, lambda c: _replace(c, old, new))

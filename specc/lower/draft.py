@@ -25,10 +25,20 @@ def axes_of(equation: FormulaEquation) -> tuple[Axis, ...]:
     return tuple(Axis(v, d) for v, d in zip(equation.indices, equation.tensor.dims, strict=True))
 
 
+def shared_axes(formula: Formula) -> tuple[Axis, ...]:
+    """The axes that all results have. Raises NoFit where they differ or there are none."""
+    axes = axes_of(formula.equations[0])
+    if any(axes_of(q) != axes for q in formula.equations):
+        raise NoFit("its results have different axes")
+    if not axes:
+        raise NoFit("its result is a single number, not an array")
+    return axes
+
+
 def static(extent: Expr, what: str) -> int:
     """The extent as a number. Raises NoFit for a run-time size."""
     if not isinstance(extent, Num):
-        raise NoFit(f"{what} must be known when the kernel is built")
+        raise NoFit(f"{what} has a length that is known only at run time")
     return int(extent.value)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import prod
 
+from specc.formula_text import expr_text
 from specc.ir import BoundOp, Model, NodeVariant, Phase, Role
 from specc.kernels import (
     Access,
@@ -18,15 +21,19 @@ from specc.kernels import (
     Store,
 )
 from specc.lower.access import axis_names
+from specc.lower.applications import Apart, largest_sizes, pitches, shared_formula
 from specc.lower.attention import attention
 from specc.lower.contraction import contraction
 from specc.lower.draft import Fit, NoFit
 from specc.lower.pointwise import pointwise
+from specc.lower.ranges import bounds_of
 from specc.lower.reassemble import reassemble
 from specc.lower.row_reduction import row_reduction
-from specc.ops import Expr, Formula, FormulaTensor, Num, Size, Sort
+from specc.ops import Bin, Formula, FormulaTensor, Num, Size, Sort, walk
 from specc.passes import Rounds, run_passes
 from specc.passes.expand import inline_all
+from specc.passes.powers import LONGEST
+from specc.passes.unroll import unroll_all
 
 SCHEDULES: tuple[tuple[str, Callable[[Formula], Fit]], ...] = (
     ("pointwise", pointwise),
@@ -50,7 +57,7 @@ class NoSchedule(Exception):
 @dataclass(frozen=True)
 class Setting:
     """What lowering knows beside the formula. `pitch`: elements between neighbouring rows of an operand that is a view
-    of a wider buffer; `domain`: largest values of run-time sizes."""
+    of a wider buffer; `domain`: largest values of run-time sizes (one that is not there counts as 1)."""
 
     name: str
     phase: str = Phase.PREFILL
@@ -61,29 +68,35 @@ class Setting:
     pitch: Mapping[str, int] | None = None
 
 
-def match(formula: Formula) -> Fit:
-    """The first schedule that takes a formula after the passes. Raises NoSchedule."""
+def match(formula: Formula) -> tuple[Formula, Fit]:
+    """The first schedule that takes a formula after the passes, and what it was made of: the formula, or that with its
+    short sums written out. Raises NoSchedule."""
     if formula.recs:
         raise NoSchedule(formula.op, (("all", "it is a recurrence, and no schedule takes recurrences yet"),))
     reasons: list[tuple[str, str]] = []
     for name, fit in SCHEDULES:
         try:
-            return fit(formula)
+            return formula, fit(formula)
         except NoFit as no:
             reasons.append((name, str(no)))
+    written_out = unroll_all(formula)
+    if written_out != formula:
+        for _, fit in SCHEDULES:
+            with suppress(NoFit):
+                found = fit(written_out)
+                return written_out, replace(found, reason=f"short sums written out; {found.reason}")
     raise NoSchedule(formula.op, tuple(reasons))
 
 
 def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     """Raises NoSchedule."""
-    ready = run_passes(formula, setting.rounds)
-    fit = match(ready)
+    ready, fit = match(run_passes(formula, setting.rounds))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
-    operands = tuple(_operand(t, fit.schedule, setting, output=False) for t in formula.inputs)
-    operands += tuple(_operand(t, fit.schedule, setting, output=True) for t in formula.outputs)
+    check_computable(lowered)
+    inputs = [_operand(t, fit.schedule, setting, output=False) for t in formula.inputs]
     used = {a.operand for a in accesses(fit.schedule)}
-    operands = tuple(o for o in operands if o.output or o.name in used)
-    sizes = dict.fromkeys(d.name for o in operands for d in o.dims if isinstance(d, Size))
+    outputs = [_operand(t, fit.schedule, setting, output=True) for t in formula.outputs]
+    operands = (*(o for o in inputs if o.name in used), *outputs)
     return Kernel(
         setting.name,
         formula.op,
@@ -94,9 +107,26 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
         fit.schedule,
         operands,
         fit.tables,
-        tuple(sizes),
+        _sizes(operands, lowered),
         fit.reason,
     )
+
+
+def _sizes(operands: tuple[Operand, ...], lowered: Formula) -> tuple[str, ...]:
+    exprs = [d for o in operands for d in o.dims] + [q.expr for q in lowered.equations]
+    return tuple(dict.fromkeys(n.name for e in exprs for n in walk(e) if isinstance(n, Size)))
+
+
+def check_computable(lowered: Formula) -> None:
+    """Raises NoSchedule for arithmetic that no target has."""
+    for node in (n for q in lowered.equations for n in walk(q.expr)):
+        if isinstance(node, Bin) and node.op == "^" and not _whole_power(node):
+            why = f"no target has the power `{expr_text(node)}`; write it with √, or with exp and log"
+            raise NoSchedule(lowered.op, (("all", why),))
+
+
+def _whole_power(e: Bin) -> bool:
+    return isinstance(e.right, Num) and e.right.value.denominator == 1 and 2 <= e.right.value <= LONGEST
 
 
 def accesses(schedule: Schedule) -> tuple[Access, ...]:
@@ -133,25 +163,14 @@ def _operand(t: FormulaTensor, schedule: Schedule, setting: Setting, output: boo
 
 def _wide(t: FormulaTensor, setting: Setting) -> bool:
     """Whether the last element lies past 2**31 - 1 at the largest sizes of the domain."""
-    domain = setting.domain or {}
-    sizes = [int(d.value) if isinstance(d, Num) else domain.get(_size_name(d), 1) for d in t.dims]
-    pitch = (setting.pitch or {}).get(t.name)
-    total = 1
-    for s in sizes:
-        total *= s
-    if pitch is not None and sizes:
-        total = max(total, (sizes[0] - 1) * pitch + total // max(sizes[0], 1))
-    return total - 1 > INT32_MAX
-
-
-def _size_name(d: Expr) -> str:
-    return d.name if isinstance(d, Size) else ""
-
-
-def domain_of(model: Model) -> dict[str, int]:
-    """Largest run-time sizes; a prefill sees at most as many keys as positions are cached."""
-    largest = {d.name: d.high for d in model.domain}
-    return {"L": largest.get("S", largest.get("T", 1)), **largest}
+    ranges = {name: (0, high) for name, high in (setting.domain or {}).items()}
+    found = [bounds_of(d, ranges) for d in t.dims]
+    lengths = [1 if f is None else max(f[1], 0) for f in found]
+    if not lengths or 0 in lengths:
+        return False
+    row = prod(lengths[1:])
+    pitch = max(row, (setting.pitch or {}).get(t.name, row))
+    return (lengths[0] - 1) * pitch + row - 1 > INT32_MAX
 
 
 def lower_node(model: Model, node: NodeVariant) -> tuple[Kernel, ...]:
@@ -159,64 +178,21 @@ def lower_node(model: Model, node: NodeVariant) -> tuple[Kernel, ...]:
     found: list[Kernel] = []
     for phase, bound in node.bound:
         name = node.variant_name if len(node.bound) == 1 else f"{node.variant_name}_{phase}"
-        shared, extents = _generalise(tuple(b.formula for b in bound))
-        setting = _setting(model, node, name, phase, bound)
-        found.append(lower_formula(shared, replace(setting, domain={**domain_of(model), **extents})))
+        try:
+            formula, extents = shared_formula(bound)
+        except Apart as apart:
+            raise NoSchedule(node.op.name, (("all", f"{apart}; give `{node.path}` one row for each"),)) from apart
+        found.append(lower_formula(formula, _setting(model, node, name, phase, bound, extents)))
     return tuple(found)
 
 
-def _setting(model: Model, node: NodeVariant, name: str, phase: Phase, bound: tuple[BoundOp, ...]) -> Setting:
+def _setting(
+    model: Model, node: NodeVariant, name: str, phase: Phase, bound: tuple[BoundOp, ...], extents: Mapping[str, int]
+) -> Setting:
     key = f"{model.key}@{model.version}:{'' if node.layers is None else 'layers[*].'}{node.path}"
     rounds = tuple((op, what, str(role)) for op, what, role in model.profile.rounds)
-    return Setting(name, phase, (key,), dict(bound[0].roles), rounds, None, _pitches(model, node))
-
-
-def _pitches(model: Model, node: NodeVariant) -> dict[str, int]:
-    """Row pitch of every operand that some application reads from a view of a fused buffer."""
-    widths = {
-        wire: sum(_row_size(dims) for _, dims in write.views)
-        for other in model.nodes
-        for application in other.applications
-        for write in application.writes
-        if len(write.views) > 1
-        for wire, _ in write.views
-    }
-    reads = [r for a in node.applications for r in a.reads if r.state is None]
-    return {r.operand: widths[r.wire] for r in reads if r.wire in widths}
-
-
-def _row_size(dims: tuple[Expr, ...]) -> int:
-    size = 1
-    for d in dims[1:]:
-        size *= int(d.value) if isinstance(d, Num) else 1
-    return size
-
-
-def _generalise(formulas: tuple[Formula, ...]) -> tuple[Formula, dict[str, int]]:
-    """One formula for applications that differ in the extent of an axis only: that extent becomes a run-time size,
-    `rows_1` and so on, whose largest values are returned as well."""
-    first, *others = formulas
-    largest: dict[str, int] = {}
-    if all(f == first for f in others):
-        return first, largest
-    names: dict[tuple[Expr, ...], str] = {}
-
-    def merge(*dims: Expr) -> Expr:
-        if all(d == dims[0] for d in dims):
-            return dims[0]
-        name = names.setdefault(dims, f"rows_{len(names) + 1}")
-        largest[name] = max(int(d.value) for d in dims if isinstance(d, Num))
-        return Size(name)
-
-    def tensor(*ts: FormulaTensor) -> FormulaTensor:
-        return replace(ts[0], dims=tuple(merge(*d) for d in zip(*(t.dims for t in ts), strict=True)))
-
-    inputs = tuple(tensor(*ts) for ts in zip(*(f.inputs for f in formulas), strict=True))
-    equations = tuple(
-        replace(qs[0], tensor=tensor(*(q.tensor for q in qs)))
-        for qs in zip(*(f.equations for f in formulas), strict=True)
-    )
-    return replace(first, inputs=inputs, equations=equations), largest
+    domain = {**largest_sizes(model), **extents}
+    return Setting(name, phase, (key,), dict(bound[0].roles), rounds, domain, pitches(model, node))
 
 
 def lower_model(model: Model) -> tuple[Kernel, ...]:

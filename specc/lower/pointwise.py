@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
 from specc.kernels import Access, Axis, Pointwise, Store, Strip
-from specc.lower.access import Reader
-from specc.lower.draft import Fit, NoFit, axes_of, static
-from specc.lower.ranges import cut_points, decide
+from specc.lower.access import Reader, depends_on, either
+from specc.lower.draft import Fit, NoFit, shared_axes, static
+from specc.lower.names import names_of
+from specc.lower.ranges import cut_points, decide, static_ranges
 from specc.lower.tabulate import Tabulator
-from specc.ops import Bin, Expr, Formula, Num, Reduce, Softmax, Sort, Var, free_vars, substitute, walk
+from specc.ops import Bin, Expr, Formula, Num, Reduce, Softmax, Sort, Var, substitute, walk
 from specc.passes.rewrite import bottom_up
 from specc.passes.simplify import identities
-
-LARGEST = 2**62
-"""Stands for the extent of a run-time axis where only its sign matters."""
 
 
 def pointwise(formula: Formula) -> Fit:
     """Raises NoFit for a formula with reductions, or with results of different shapes."""
     if any(isinstance(n, Reduce | Softmax) for q in formula.equations for n in walk(q.expr)):
         raise NoFit("it reduces over an axis")
-    axes = axes_of(formula.equations[0])
-    if any(axes_of(q) != axes for q in formula.equations):
-        raise NoFit("its results have different axes")
-    *rows, inner = axes
+    *rows, inner = shared_axes(formula)
     length = static(inner.extent, f"the last axis, `{inner.var}`,")
     cuts = sorted({c for q in formula.equations for c in cut_points(q.expr, inner.var, length)})
-    pieces = list(pairwise([0, *cuts, length]))
     by_length: dict[int, list[int]] = {}
-    for low, high in pieces:
+    for low, high in pairwise([0, *cuts, length]):
         by_length.setdefault(high - low, []).append(low)
-    tables = Tabulator({inner.var: 0})
-    strips = [_strip(formula, tuple(rows), inner.var, n, lows, tables) for n, lows in by_length.items()]
+    builder = _Strips(formula, tuple(rows), inner.var)
+    strips = [builder(n, lows) for n, lows in by_length.items()]
     row_loads, strips = _hoist(tuple(rows), strips)
     schedule = Pointwise(tuple(rows), inner.var, row_loads, tuple(strips))
     cut = f", cut at {', '.join(map(str, cuts))}" if cuts else ""
-    return Fit(schedule, tuple(tables.tables), f"no reduction: each element of `{inner.var}` stands alone{cut}")
+    reason = f"no reduction: each element of `{inner.var}` stands alone{cut}"
+    return Fit(schedule, tuple(builder.tables.tables), reason)
 
 
-def _strip(
-    formula: Formula, rows: tuple[Axis, ...], var: str, length: int, lows: list[int], tables: Tabulator
-) -> Strip:
-    tables.lengths[var] = length
-    stores: list[tuple[str, tuple[Expr, ...], Expr]] = []
-    for low in lows:
-        for q in formula.equations:
-            shifted = _shift(q.expr, var, low)
-            ranges = {var: (0, length - 1)} | {a.var: (0, LARGEST) for a in rows}
-            value = tables(decide(shifted, ranges))
-            stores.append((q.tensor.name, tuple(_shift(Var(i), var, low) for i in q.indices), value))
-    read = Reader(formula.inputs)
-    filled = tuple(Store(name, indices, read(value)) for name, indices, value in stores)
-    return Strip(length, tuple(read.found.values()), filled)
+class _Strips:
+    """Makes the strips of one kernel, which share names and tables."""
+
+    def __init__(self, formula: Formula, rows: tuple[Axis, ...], inner: str) -> None:
+        self.formula, self.inner = formula, inner
+        self.rows = {a.var: a.extent for a in rows}
+        self.names = names_of(formula)
+        self.tables = Tabulator(self.names)
+
+    def __call__(self, length: int, lows: list[int]) -> Strip:
+        axes: dict[str, Expr] = {**self.rows, self.inner: Num(Fraction(length), Sort.INDEX)}
+        read = Reader(self.formula, self.names, axes)
+        stores = []
+        for low in lows:
+            for q in self.formula.equations:
+                value = decide(_shift(q.expr, self.inner, low), static_ranges(axes))
+                value = self.tables(value, {self.inner: length})
+                indices = tuple(_shift(Var(i), self.inner, low) for i in q.indices)
+                stores.append(Store(q.tensor.name, indices, read(value)))
+        return Strip(length, read.accesses, tuple(stores))
 
 
 def _shift(e: Expr, var: str, low: int) -> Expr:
@@ -65,18 +67,11 @@ def _shift(e: Expr, var: str, low: int) -> Expr:
 
 def _hoist(rows: tuple[Axis, ...], strips: list[Strip]) -> tuple[tuple[Access, ...], list[Strip]]:
     """Reads that depend on the row alone are made once, before the strips."""
-    row_names = {a.var for a in rows}
+    known = {a.var for a in rows}
     hoisted: dict[str, Access] = {}
-    for strip in strips:
-        for load in strip.loads:
-            names = set(free_vars_of(load))
-            if names <= row_names | set(hoisted) and hoisted.get(load.name, load) == load:
-                hoisted[load.name] = load
-    kept = [Strip(s.length, tuple(a for a in s.loads if a.name not in hoisted), s.stores) for s in strips]
+    for load in (a for strip in strips for a in strip.loads):
+        if set(depends_on(load)) <= known | set(hoisted):
+            first = hoisted.get(load.name, load)
+            hoisted[load.name] = replace(load, guard=either(first.guard, load.guard))
+    kept = [replace(s, loads=tuple(a for a in s.loads if a.name not in hoisted)) for s in strips]
     return tuple(hoisted.values()), kept
-
-
-def free_vars_of(load: Access) -> tuple[str, ...]:
-    """Variables and earlier accesses that the place of a read depends on."""
-    exprs = (*load.indices, *((load.guard,) if load.guard is not None else ()))
-    return tuple(dict.fromkeys(n for e in exprs for n in free_vars(e)))

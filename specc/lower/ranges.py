@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil, floor
 
 from specc.instantiate import FALSE, TRUE
-from specc.ops import Bin, Cmp, Expr, Neg, Num, Select, Sort, Var, rebuild, walk
+from specc.ops import Bin, Call, Cmp, Expr, Neg, Num, Select, Size, Sort, Var, rebuild, walk
 from specc.passes.simplify import identities
 
 Range = tuple[int, int]
 """Inclusive."""
+
+LARGEST = 2**62
+"""Stands for the extent of a run-time axis where only its sign matters."""
+
+
+def static_ranges(axes: Mapping[str, Expr]) -> dict[str, Range]:
+    """The ranges of index variables with these extents."""
+    return {v: (0, int(n.value) - 1 if isinstance(n, Num) else LARGEST) for v, n in axes.items()}
 
 
 def bounds_of(e: Expr, ranges: Mapping[str, Range]) -> Range | None:
@@ -17,7 +26,7 @@ def bounds_of(e: Expr, ranges: Mapping[str, Range]) -> Range | None:
     match e:
         case Num(value) if value.denominator == 1:
             return int(value), int(value)
-        case Var(name):
+        case Var(name) | Size(name):
             return ranges.get(name)
         case Neg(arg):
             inner = bounds_of(arg, ranges)
@@ -25,6 +34,10 @@ def bounds_of(e: Expr, ranges: Mapping[str, Range]) -> Range | None:
         case Bin(op, left, right, Sort.INDEX):
             a, b = bounds_of(left, ranges), bounds_of(right, ranges)
             return None if a is None or b is None else _combine(op, a, b)
+        case Call("max" | "min" as fn, (left, right), Sort.INDEX):
+            a, b = bounds_of(left, ranges), bounds_of(right, ranges)
+            pick = max if fn == "max" else min
+            return None if a is None or b is None else (pick(a[0], b[0]), pick(a[1], b[1]))
     return None
 
 
@@ -77,23 +90,24 @@ def cut_points(e: Expr, var: str, length: int) -> tuple[int, ...]:
     points: set[int] = set()
     for node in walk(e):
         if isinstance(node, Cmp):
-            for left, right, flip in ((node.left, node.right, False), (node.right, node.left, True)):
-                cut = _cut(left, right, node.op, var, flip)
-                if cut is not None and 0 < cut < length:
-                    points.add(cut)
-    return tuple(sorted(points))
+            points |= {*_cuts(node.left, node.op, node.right, var), *_cuts(node.right, TURNED[node.op], node.left, var)}
+    return tuple(sorted(c for c in points if 0 < c < length))
 
 
-def _cut(left: Expr, right: Expr, op: str, var: str, flip: bool) -> int | None:
+TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+"""`a op b` is `b TURNED[op] a`."""
+
+
+def _cuts(left: Expr, op: str, right: Expr, var: str) -> tuple[int, ...]:
     match left, right:
         case Var(name), Num(c) if name == var:
-            shift = 0
+            edge = c
         case Bin("+", Var(name), Num(k)), Num(c) if name == var:
-            shift = int(k)
+            edge = c - k
         case Bin("-", Var(name), Num(k)), Num(c) if name == var:
-            shift = -int(k)
+            edge = c + k
         case _:
-            return None
-    edge = int(c) - shift
-    inclusive = op in ("<=", ">") if not flip else op in (">=", "<")
-    return edge + 1 if inclusive else edge
+            return ()
+    if op in ("==", "!="):
+        return (int(edge), int(edge) + 1) if edge.denominator == 1 else ()
+    return (floor(edge) + 1,) if op in ("<=", ">") else (ceil(edge),)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from specc.ir import Role
 from specc.kernels import (
     Access,
     Attention,
     Contraction,
+    HeadMap,
     Pointwise,
     RowReduction,
     Schedule,
@@ -31,46 +31,59 @@ from specc.ops import (
     Softmax,
     Sort,
     Var,
+    fresh,
     rebuild,
     substitute,
 )
 from specc.passes.rewrite import bottom_up
 from specc.passes.simplify import identities
 
+Values = dict[str, Expr]
+
 
 def reassemble(formula: Formula, schedule: Schedule, tables: tuple[Table, ...]) -> Formula:
     """What `schedule` computes, over the operands of `formula` and the tables as float64 inputs."""
+    reads = Reads({t.name: t.sort for t in formula.inputs})
     match schedule:
         case Pointwise():
-            values = _pointwise(schedule)
+            values = _pointwise(schedule, reads)
         case RowReduction():
-            values = _rows(schedule)
+            values = _rows(schedule, reads)
         case Contraction():
-            values = {schedule.store.operand: _contraction(schedule)}
+            values = {schedule.store.operand: _contraction(schedule, reads)}
         case Attention():
-            values = {schedule.store.operand: _attention(schedule)}
-    extra = tuple(FormulaTensor(t.name, (Num(Fraction(t.extent), Sort.INDEX),)) for t in tables)
+            values = {schedule.store.operand: _attention(schedule, reads)}
+    extra = tuple(FormulaTensor(t.name, (_number(t.extent),)) for t in tables)
     equations = tuple(FormulaEquation(q.tensor, q.indices, values[q.tensor.name]) for q in formula.equations)
     return Formula(formula.op, (*formula.inputs, *extra), equations, (), formula.lead)
 
 
-def put_back(e: Expr, values: dict[str, Expr]) -> Expr:
+def put_back(e: Expr, values: Values) -> Expr:
     """Replaces the names of accesses and stages by what they stand for."""
     if isinstance(e, Var) and e.name in values:
         return values[e.name]
     return rebuild(e, lambda c: put_back(c, values))
 
 
-def reads(accesses: Iterable[Access], known: dict[str, Expr] | None = None) -> dict[str, Expr]:
-    """Name to Load, for accesses in order (later ones may be indexed by earlier ones)."""
-    values = dict(known or {})
-    for a in accesses:
-        sort = Sort.REAL
-        values[a.name] = Load(a.operand, tuple(put_back(i, values) for i in a.indices), sort)
-    return values
+class Reads:
+    """Makes element reads of accesses again."""
+
+    def __init__(self, sorts: Mapping[str, Sort]) -> None:
+        self.sorts = sorts
+
+    def __call__(self, accesses: Iterable[Access], known: Values | None = None) -> Values:
+        """Name to Load, for accesses in order (later ones may be placed by earlier ones)."""
+        values = dict(known or {})
+        for a in accesses:
+            values[a.name] = self.load(a, values)
+        return values
+
+    def load(self, a: Access, values: Values | None = None) -> Load:
+        indices = tuple(put_back(i, values or {}) for i in a.indices)
+        return Load(a.operand, indices, self.sorts.get(a.operand, Sort.REAL))
 
 
-def _pointwise(p: Pointwise) -> dict[str, Expr]:
+def _pointwise(p: Pointwise, reads: Reads) -> Values:
     pieces: dict[str, list[tuple[int, int, Expr]]] = {}
     for strip in p.strips:
         values = reads((*p.row_loads, *strip.loads))
@@ -91,55 +104,56 @@ def _low(store: Store, inner: str) -> int:
 def _shift(e: Expr, var: str, low: int) -> Expr:
     if low == 0:
         return e
-    back = Bin("-", Var(var), Num(Fraction(low), Sort.INDEX), Sort.INDEX)
+    back = Bin("-", Var(var), _number(low), Sort.INDEX)
     return bottom_up(substitute(e, {var: back}), identities)
 
 
 def _select(pieces: list[tuple[int, int, Expr]], var: str) -> Expr:
     out = pieces[-1][2]
     for _, high, expr in reversed(pieces[:-1]):
-        out = Select(Cmp("<", Var(var), Num(Fraction(high), Sort.INDEX)), expr, out, Sort.REAL)
+        out = Select(Cmp("<", Var(var), _number(high)), expr, out, Sort.REAL)
     return out
 
 
-def _rows(r: RowReduction) -> dict[str, Expr]:
-    values = reads((*r.row_loads, *r.loads, *r.vectors))
-    for stage in r.stages:
-        index = f"j{stage.name[1:]}"
-        body = substitute(put_back(stage.map, values), {r.inner.var: Var(index)})
-        where = stage.where and substitute(put_back(stage.where, values), {r.inner.var: Var(index)})
-        raw = Reduce(stage.op, index, r.inner.extent, where, body)
+def _rows(r: RowReduction, reads: Reads) -> Values:
+    values = reads((*r.row_loads, *r.vectors, *r.loads))
+    taken = {a.var for a in (*r.rows, r.inner)}
+    for number, stage in enumerate(r.stages, 1):
+        index: Values = {r.inner.var: Var(fresh(f"j{number}", taken))}
+        body = substitute(put_back(stage.map, values), index)
+        where = None if stage.where is None else substitute(put_back(stage.where, values), index)
+        raw = Reduce(stage.op, fresh(f"j{number}", taken), r.inner.extent, where, body)
         values[stage.name] = put_back(stage.finish, {**values, stage.raw: raw})
     return {s.operand: put_back(s.value, values) for s in r.stores}
 
 
-def _contraction(c: Contraction) -> Expr:
+def _contraction(c: Contraction, reads: Reads) -> Expr:
     a, b = put_back(c.a, reads(c.a_loads)), put_back(c.b, reads(c.b_loads))
     total = Reduce("Σ", c.inner.var, c.inner.extent, None, Bin("·", a, b, Sort.REAL))
     return put_back(c.store.value, {**reads(c.loads), c.accumulator: total})
 
 
-def _attention(a: Attention) -> Expr:
-    m = a.head_map
-    kv: Expr = _kv_head(Var(a.head.var), m.group, m.outer, m.step, m.kv_heads)
+def _attention(a: Attention, reads: Reads) -> Expr:
+    kv: Values = {a.kv_head: _kv_head(Var(a.head.var), a.head_map)}
     rows = reads(a.row_loads)
-    q, k, v = (substitute(Load(x.operand, x.indices), {a.kv_head: kv}) for x in (a.q, a.k, a.v))
+    q, k, v = (substitute(reads.load(x), kv) for x in (a.q, a.k, a.v))
     dot = Reduce("Σ", a.inner.var, a.inner.extent, None, Bin("·", q, k, Sort.REAL))
     visible = None if a.visible is None else put_back(a.visible, rows)
     weight: Expr = Softmax(a.keys.var, a.keys.extent, put_back(a.score, {**rows, a.dot: dot}), visible)
     if a.round_probabilities:
-        weight = Rounded(weight, Role.CACHE)
+        weight = Rounded(weight, a.probability_role)
     total = Reduce("Σ", a.keys.var, a.keys.extent, None, Bin("·", weight, v, Sort.REAL))
     return put_back(a.store.value, {**rows, a.accumulator: total})
 
 
-def _kv_head(head: Expr, group: int, outer: int, step: int, kv_heads: int) -> Expr:
-    """The KV head of a query head: heads are `outer·kv + step·member`."""
-    if outer == group * step or kv_heads == 1:
-        divided = Bin("//", head, Num(Fraction(max(outer, 1)), Sort.INDEX), Sort.INDEX)
-        return divided if kv_heads > 1 else _ZERO
-    inner = Bin("%", head, Num(Fraction(step), Sort.INDEX), Sort.INDEX)
-    return bottom_up(Bin("//", inner, Num(Fraction(outer), Sort.INDEX), Sort.INDEX), identities)
+def _kv_head(head: Expr, m: HeadMap) -> Expr:
+    """The KV head of a query head: runs of heads share one (`outer` = `group`), or every `step`-th does."""
+    if m.kv_heads == 1:
+        return _number(0)
+    if m.group == 1 or m.step == 1:
+        return bottom_up(Bin("//", head, _number(m.outer), Sort.INDEX), identities)
+    return Bin("%", head, _number(m.step), Sort.INDEX)
 
 
-_ZERO = Num(Fraction(0), Sort.INDEX)
+def _number(n: int) -> Num:
+    return Num(Fraction(n), Sort.INDEX)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from specc.kernels import Access, RowReduction, Stage, Store
-from specc.lower.access import Reader
-from specc.lower.draft import Fit, NoFit, axes_of, static
-from specc.lower.pointwise import free_vars_of
+from specc.kernels import Access, Axis, RowReduction, Stage, Store
+from specc.lower.access import Reader, depends_on
+from specc.lower.draft import Fit, NoFit, shared_axes, static
+from specc.lower.names import Names, names_of
+from specc.lower.tabulate import Tabulator
 from specc.ops import (
     Bin,
     Call,
@@ -27,34 +27,41 @@ from specc.ops import (
     substitute,
     walk,
 )
-from specc.passes.rewrite import bottom_up
+from specc.passes.rewrite import bottom_up, exchange
 
 ONE, ZERO = Num(Fraction(1)), Num(Fraction(0))
 
 
 def row_reduction(formula: Formula) -> Fit:
     """Raises NoFit when a reduction depends on the last axis of the result or runs over another extent."""
-    axes = axes_of(formula.equations[0])
-    if any(axes_of(q) != axes for q in formula.equations):
-        raise NoFit("its results have different axes")
-    *rows, inner = axes
-    static(inner.extent, f"the row `{inner.var}`")
-    row_vars = {a.var for a in rows}
-    builder = _Stages(row_vars, inner.var, inner.extent)
-    values = [builder(reciprocal(expand_softmax(q.expr), row_vars, inner.var)) for q in formula.equations]
-    if not builder.stages:
+    *rows, inner = shared_axes(formula)
+    if not any(isinstance(n, Reduce | Softmax) for q in formula.equations for n in walk(q.expr)):
         raise NoFit("it has no reduction")
+    length = static(inner.extent, f"the row `{inner.var}`")
+    row_vars, names = {a.var for a in rows}, names_of(formula)
+    builder = _Stages(row_vars, inner, names)
+    values = [builder(reciprocal(expand_softmax(q.expr), row_vars, inner.var)) for q in formula.equations]
     stages, values = _finish(builder.stages, values, row_vars)
-    read = Reader(formula.inputs)
-    stages = [replace(s, map=read(s.map), finish=read(s.finish), where=s.where and read(s.where)) for s in stages]
+    tables = Tabulator(names)
+    lengths = {inner.var: length}
+    stages = [replace(s, map=tables(s.map, lengths)) for s in stages]
+    values = [tables(v, lengths) for v in values]
+    axes = {a.var: a.extent for a in (*rows, inner)}
+    read = Reader(formula, names, axes, late={n for s in stages for n in (s.name, s.raw)})
+    stages = [_read_stage(s, read) for s in stages]
     stores = tuple(
         Store(q.tensor.name, tuple(Var(i) for i in q.indices), read(v))
         for q, v in zip(formula.equations, values, strict=True)
     )
-    row_loads, loads, vectors = _split(tuple(read.found.values()), row_vars, inner.var)
+    row_loads, loads, vectors = _split(read.accesses, row_vars, inner.var)
     schedule = RowReduction(tuple(rows), inner, row_loads, loads, vectors, tuple(stages), stores)
     what = ", then ".join(f"{s.op} over `{inner.var}`" for s in stages)
-    return Fit(schedule, (), f"every reduction runs over the whole row: {what}")
+    return Fit(schedule, tuple(tables.tables), f"every reduction runs over the whole row: {what}")
+
+
+def _read_stage(s: Stage, read: Reader) -> Stage:
+    where = None if s.where is None else read(s.where)
+    return replace(s, map=read(s.map, lazy=where), finish=read(s.finish), where=where)
 
 
 def expand_softmax(e: Expr) -> Expr:
@@ -93,8 +100,8 @@ def _per_row(e: Expr, rows: set[str]) -> bool:
 class _Stages:
     """Takes reductions out, innermost first."""
 
-    def __init__(self, rows: set[str], inner: str, extent: Expr) -> None:
-        self.rows, self.inner, self.extent = rows, inner, extent
+    def __init__(self, rows: set[str], inner: Axis, names: Names) -> None:
+        self.rows, self.inner, self.names = rows, inner, names
         self.stages: list[Stage] = []
         self.seen: dict[Expr, str] = {}
 
@@ -102,65 +109,69 @@ class _Stages:
         e = rebuild(e, self)
         if not isinstance(e, Reduce):
             return e
-        if e.extent != self.extent:
-            raise NoFit(f"`{e.op}_{e.var}` does not run over the row")
-        if not set(free_vars(e)) <= self.rows | set(self.seen.values()):
-            raise NoFit(f"`{e.op}_{e.var}` depends on `{self.inner}`")
-        body = substitute(e.body, {e.var: Var(self.inner)})
-        where = None if e.where is None else substitute(e.where, {e.var: Var(self.inner)})
-        if e.op not in ("Σ", "Max"):
-            raise NoFit(f"`{e.op}` over a row has no kernel yet")
-        key = Reduce(e.op, self.inner, e.extent, where, body)
+        self._check(e)
+        new: dict[str, Expr] = {e.var: Var(self.inner.var)}
+        where = None if e.where is None else substitute(e.where, new)
+        key = Reduce(e.op, self.inner.var, e.extent, where, substitute(e.body, new))
         if key not in self.seen:
-            name = f"r{len(self.seen) + 1}"
+            name = self.names.internal(f"r{len(self.seen) + 1}")
             self.seen[key] = name
-            self.stages.append(Stage(name, e.op, body, Var(f"{name}_raw", Sort.REAL), where))
+            self.stages.append(Stage(name, e.op, key.body, Var(f"{name}_raw", Sort.REAL), where))
         return Var(self.seen[key], Sort.REAL)
+
+    def _check(self, e: Reduce) -> None:
+        what = f"`{e.op}_{e.var}`"
+        if e.extent != self.inner.extent:
+            raise NoFit(f"{what} does not run over the row, `{self.inner.var}`")
+        others = set(free_vars(e)) - self.rows - set(self.seen.values())
+        if others:
+            listed = ", ".join(f"`{n}`" for n in sorted(others))
+            raise NoFit(f"{what} depends on {listed}, so it is not one value a row")
+        if e.op not in ("Σ", "Max"):
+            raise NoFit(f"{what} is no Σ and no Max")
 
 
 def _finish(stages: list[Stage], values: list[Expr], rows: set[str]) -> tuple[list[Stage], list[Expr]]:
     """What follows from a stage alone is computed once a row, in its `finish`."""
     done: list[Stage] = []
     for n, stage in enumerate(stages):
-        later = [s.map for s in stages[n + 1 :]] + values
-        tails = {t for e in later for t in _tails(e, stage.name, rows)}
+        rest = stages[n + 1 :]
+        later = [e for s in rest for e in (s.map, s.where) if e is not None] + values
+        known = rows | {s.name for s in done}
+        tails = list(dict.fromkeys(t for e in later for t in _tails(e, stage.name, known)))
         finish = stage.finish
         if len(tails) == 1:
-            (tail,) = tails
-            finish = _replace(tail, Var(stage.name, Sort.REAL), Var(stage.raw, Sort.REAL))
-            swap = _swapper(tail, Var(stage.name, Sort.REAL))
-            stages[n + 1 :] = [replace(s, map=swap(s.map)) for s in stages[n + 1 :]]
-            values = [swap(v) for v in values]
+            name = Var(stage.name, Sort.REAL)
+            finish = exchange(tails[0], name, Var(stage.raw, Sort.REAL))
+            stages[n + 1 :] = [_exchange_in(s, tails[0], name) for s in rest]
+            values = [exchange(v, tails[0], name) for v in values]
         done.append(replace(stage, finish=finish))
     return done, values
 
 
-def _tails(e: Expr, name: str, rows: set[str]) -> list[Expr]:
-    """The largest subexpressions of `e` that depend on the stage `name` and on rows only."""
+def _exchange_in(s: Stage, old: Expr, new: Expr) -> Stage:
+    return replace(s, map=exchange(s.map, old, new), where=s.where and exchange(s.where, old, new))
+
+
+def _tails(e: Expr, name: str, known: set[str]) -> list[Expr]:
+    """The largest subexpressions of `e` that depend on the stage `name`, and else on rows and earlier stages only."""
     names = free_vars(e)
     if name not in names:
         return []
-    if set(names) <= rows | {name} and e.sort is Sort.REAL:
+    if set(names) <= known | {name} and e.sort is Sort.REAL:
         return [e]
-    return [t for c in children(e) for t in _tails(c, name, rows)]
-
-
-def _swapper(old: Expr, new: Expr) -> Callable[[Expr], Expr]:
-    return lambda e: _replace(e, old, new)
-
-
-def _replace(e: Expr, old: Expr, new: Expr) -> Expr:
-    return new if e == old else rebuild(e, lambda c: _replace(c, old, new))
+    return [t for c in children(e) for t in _tails(c, name, known)]
 
 
 def _split(found: tuple[Access, ...], rows: set[str], inner: str) -> tuple[tuple[Access, ...], ...]:
+    """Reads of the row alone, of the row and the inner index, and of the inner index alone. Vectors come before loads,
+    which may be placed by them."""
     scalars: list[Access] = []
     loads: list[Access] = []
     vectors: list[Access] = []
     for access in found:
-        names = set(free_vars_of(access))
-        known = {a.name for a in scalars}
-        if inner not in names and names <= rows | known:
+        names = set(depends_on(access))
+        if names <= rows | {a.name for a in scalars}:
             scalars.append(access)
         elif names == {inner}:
             vectors.append(access)

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from specc.kernels import Table
-from specc.ops import Bin, Call, Expr, Load, Num, Sort, Var, free_vars, rebuild, substitute, walk
+from specc.lower.names import Names
+from specc.ops import Bin, Call, Expr, Load, Num, Rounded, Size, Sort, Var, free_vars, rebuild, substitute, walk
 
 
 class Tabulator:
     """Collects tables; equal expressions share one."""
 
-    def __init__(self, lengths: dict[str, int]) -> None:
-        self.lengths = lengths
+    def __init__(self, names: Names) -> None:
+        self.names = names
         self.tables: list[Table] = []
 
-    def __call__(self, e: Expr) -> Expr:
-        """`e` with its largest subexpressions over one index read from tables."""
+    def __call__(self, e: Expr, lengths: Mapping[str, int]) -> Expr:
+        """`e` with its largest subexpressions over one index of known length read from tables."""
         names = free_vars(e)
-        if e.sort is Sort.REAL and len(names) == 1 and names[0] in self.lengths and _worthwhile(e):
-            return Load(self._table(e, names[0]), (Var(names[0]),))
-        return rebuild(e, self)
+        if e.sort is Sort.REAL and len(names) == 1 and names[0] in lengths and _worthwhile(e):
+            return Load(self._table(e, names[0], lengths[names[0]]), (Var(names[0]),))
+        return rebuild(e, lambda c: self(c, lengths))
 
-    def _table(self, e: Expr, var: str) -> str:
+    def _table(self, e: Expr, var: str, length: int) -> str:
         key = substitute(e, {var: Var("i")})
         for table in self.tables:
-            if table.expr == key and table.extent == self.lengths[var]:
+            if table.expr == key and table.extent == length:
                 return table.name
-        name = "table" if not self.tables else f"table_{len(self.tables) + 1}"
-        self.tables.append(Table(name, "i", self.lengths[var], key))
-        return name
+        self.tables.append(Table(self.names.internal("table"), "i", length, key))
+        return self.tables[-1].name
 
 
 def _worthwhile(e: Expr) -> bool:
-    """Whether `e` reads no operand and holds a power or a function that costs more than a read."""
+    """Whether `e` is a function of the index alone, with no rounding in it, and holds a power or a function that costs
+    more than a read."""
     nodes = list(walk(e))
-    if any(isinstance(n, Load) or (isinstance(n, Var) and n.sort is Sort.REAL) for n in nodes):
+    if any(isinstance(n, Load | Size | Rounded) or (isinstance(n, Var) and n.sort is Sort.REAL) for n in nodes):
         return False
     return any(isinstance(n, Call) or _power(n) for n in nodes)
 

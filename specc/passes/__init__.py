@@ -8,6 +8,8 @@ from specc.ops import Formula
 from specc.passes.constants import fold_constants
 from specc.passes.expand import expand
 from specc.passes.hoist import hoist
+from specc.passes.powers import powers
+from specc.passes.rename import rename
 from specc.passes.simplify import simplify
 from specc.passes.unroll import unroll
 from specc.wellformed import Level, check
@@ -17,8 +19,10 @@ Rounds = tuple[tuple[str, str, str], ...]
 
 PASSES: tuple[tuple[str, Level, Callable[[Formula, Rounds], Formula]], ...] = (
     ("expand", Level.CLOSED, expand),
+    ("rename", Level.EXPANDED, lambda f, _: rename(f)),
     ("constants", Level.EXPANDED, lambda f, _: fold_constants(f)),
     ("simplify", Level.EXPANDED, lambda f, _: simplify(f)),
+    ("powers", Level.EXPANDED, lambda f, _: powers(f)),
     ("hoist", Level.EXPANDED, lambda f, _: hoist(f)),
     ("unroll", Level.EXPANDED, lambda f, _: unroll(f)),
 )

@@ -60,5 +60,12 @@ def _arithmetic(op: str, a: Fraction, b: Fraction) -> Fraction | None:
         case "^" if b.denominator == 1 and abs(b) <= 64 and (a != 0 or b >= 0):
             return a ** int(b)
         case "^" if a > 0:
-            return Fraction(float(a) ** float(b))
+            return _power(a, b)
     return None
+
+
+def _power(a: Fraction, b: Fraction) -> Fraction | None:
+    try:
+        return Fraction(float(a) ** float(b))
+    except (OverflowError, ZeroDivisionError):
+        return None

@@ -20,3 +20,8 @@ def each(formula: Formula, rewrite: Callable[[Expr], Expr]) -> Formula:
 def bottom_up(e: Expr, rule: Callable[[Expr], Expr]) -> Expr:
     """Applies `rule` to every node, children first."""
     return rule(rebuild(e, lambda child: bottom_up(child, rule)))
+
+
+def exchange(e: Expr, old: Expr, new: Expr) -> Expr:
+    """`e` with every `old` in it replaced by `new`."""
+    return new if e == old else rebuild(e, lambda child: exchange(child, old, new))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from specc.instantiate import FALSE, TRUE, fold
 from specc.ops import Bin, Expr, Formula, Neg, Num, Rounded, Select, Sort
 from specc.passes.constants import fold_real
@@ -29,6 +31,10 @@ def identities(e: Expr) -> Expr:
             return b
         case Bin("·", Num(a), b, Sort.REAL) if a == -1:
             return Neg(b, Sort.REAL)
+        case Bin("//", a, Num(b)) if b == 1:
+            return a
+        case Bin("%", _, Num(b)) if b == 1:
+            return Num(Fraction(0), Sort.INDEX)
         case Bin("+" | "-", a, Num(b), Sort.INDEX) if b == 0:
             return a
         case Bin("+", Num(a), b, Sort.INDEX) if a == 0:
@@ -40,6 +46,8 @@ def identities(e: Expr) -> Expr:
             return identities(Bin("+", b, a, Sort.INDEX))
         case Neg(Neg(a)):
             return a
+        case Rounded(Num(a) as exact) if a in (-1, 0, 1):
+            return exact
         case Rounded(Rounded(a, inner), role) if inner == role:
             return Rounded(a, role)
         case Select(cond, then, other) if cond in (TRUE, FALSE):

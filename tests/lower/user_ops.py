@@ -131,7 +131,7 @@ STENCILS = (
         y[t, c] = Σ_j (if c - j ≥ 0 then x[t, c - j]·w[j] else 0)"""),
     Case("windowed maximum", "pointwise", {"C": 3}, """
       op f(x[T, C]; C: nat) -> y[T, C]
-        y[t, c] = x[t, c] - Max_{j < 3 | t - j ≥ 0} x[t - j, c]"""),
+        y[t, c] = x[t, c] - Max_{j < 3} (if t - j ≥ 0 then x[t - j, c] else x[t, c])"""),
 )  # fmt: skip
 
 LINEAR = (
@@ -153,7 +153,7 @@ LINEAR = (
     Case("gated halves", "contraction", {"K": 4, "I": 3}, """
       op f(x[.., K], a[I, K], b[I, K]; K: nat, I: nat) -> y[.., 2·I]
         y[.., n] = if n < I then silu(Σ_k x[.., k]·a[n, k]) else 2·Σ_j x[.., j]·b[n - I, j]""", lead=1),
-    Case("squares beside products", "contraction", {"K": 4, "I": 3}, """
+    Case("squares beside products", "pointwise", {"K": 4, "I": 3}, """
       op f(x[.., K], a[I, K], b[I, K]; K: nat, I: nat) -> y[.., 2·I]
         y[.., n] = if n < I then Σ_k x[.., k]·x[.., k]·a[n, k] else Σ_k x[.., k]·b[n - I, k]""", lead=1),
     Case("padded columns", "contraction", {"K": 4, "N": 3}, """
