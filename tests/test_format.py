@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from specc import syntax as s
 from specc import syntax_spec as m
 from specc.format import WIDTH, format_expr, format_ops, format_spec, format_value
-from specc.ops import Bin, Call, Num, Sort
+from specc.ops import Bin, Call, Expr, Num, Sort
 from specc.parse import parse_ops
 from specc.parse_spec import parse_spec
 from specc.source import Source
@@ -123,6 +123,11 @@ def test_comments_keep_their_places() -> None:
 
 def test_values_are_shown_as_the_page_shows_them() -> None:
     root = Call("sqrt", (Num(Fraction(5376)),))
-    shown = [Num(Fraction("1e-6")), Num(Fraction(16384), Sort.INDEX), root, Bin("/", Num(Fraction(1)), root, Sort.REAL)]
+    shown: list[Expr] = [
+        Num(Fraction("1e-6")),
+        Num(Fraction(16384), Sort.INDEX),
+        root,
+        Bin("/", Num(Fraction(1)), root, Sort.REAL),
+    ]
     assert [format_value(v) for v in shown] == ["1e-06", "16384", "√5376", "1 / √5376"]
     assert [format_value(v) for v in (True, False, "gelu_pytorch_tanh")] == ["True", "False", "gelu_pytorch_tanh"]
