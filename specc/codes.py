@@ -87,6 +87,9 @@ CODES: dict[str, str] = {
     "E504": "No spec of that model is known.",
     "E505": "There is no such target or stage.",
     "E506": "A file is of no kind that can be formatted.",
+    "E507": "Tensors given to a node do not fit it.",
+    "E508": "A node has other constants in other layers, and one is to be chosen.",
+    "E509": "A library that the command needs is not installed.",
     # Tiles
     "E901": "The tile table has no row for a kernel.",
     "E902": "A tile table cannot be read, or a row of it is wrong.",

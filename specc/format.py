@@ -243,13 +243,17 @@ def _cells(row: m.Row) -> tuple[str, ...]:
 def _apply(a: m.Apply) -> str:
     label = "" if a.label is None else f"{a.label}: "
     binds = " with " + ", ".join(f"{b.operand}={b.weight}" for b in a.binds) if a.binds else ""
-    return f"{label}{', '.join(map(_arg, a.args))} -> {', '.join(map(_out, a.outs))}{binds}"
+    return f"{label}{', '.join(map(_arg, a.args))} -> {', '.join(map(_result, a.results))}{binds}"
 
 
 def _arg(a: m.Arg) -> str:
     operand = "" if a.operand is None else f"{a.operand}="
     state = "" if a.state is None else f"{a.state.name} + "
     return f"{operand}{state}{a.wire}{'' if a.dims is None else _shape(a.dims)}"
+
+
+def _result(r: m.Out | m.Cut) -> str:
+    return _out(r) if isinstance(r, m.Out) else f"({', '.join(map(_out, r.outs))})"
 
 
 def _out(o: m.Out) -> str:

@@ -186,7 +186,10 @@ class SpecBuilder(ExprBuilder):
     def wire_args(self, kids: list[Any]) -> tuple[m.Arg, ...]:
         return tuple(kids)
 
-    def wire_outs(self, kids: list[Any]) -> tuple[m.Out, ...]:
+    def cut(self, kids: list[Any]) -> m.Cut:
+        return m.Cut(kids[0].span, tuple(kids))
+
+    def wire_outs(self, kids: list[Any]) -> tuple[m.Out | m.Cut, ...]:
         return tuple(kids)
 
     def binds(self, kids: list[Any]) -> tuple[m.Bind, ...]:

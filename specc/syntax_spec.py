@@ -150,6 +150,13 @@ class Out(Node):
 
 
 @dataclass(frozen=True)
+class Cut(Node):
+    """`(q[…], k[…])`: wires cut from one of several results."""
+
+    outs: tuple[Out, ...]
+
+
+@dataclass(frozen=True)
 class Bind(Node):
     """`w=wq` after `with`: the op's weight operand and the node's weight."""
 
@@ -159,12 +166,17 @@ class Bind(Node):
 
 @dataclass(frozen=True)
 class Apply(Node):
-    """`label: args -> outs with binds`."""
+    """`label: args -> results with binds`. One result may be cut without parentheses."""
 
     label: str | None
     args: tuple[Arg, ...]
-    outs: tuple[Out, ...]
+    results: tuple[Out | Cut, ...]
     binds: tuple[Bind, ...]
+
+    @property
+    def outs(self) -> tuple[Out, ...]:
+        """All wires that are written."""
+        return tuple(o for r in self.results for o in (r.outs if isinstance(r, Cut) else (r,)))
 
 
 @dataclass(frozen=True)

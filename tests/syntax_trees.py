@@ -124,7 +124,8 @@ def declarations(keyword: str, index: bool) -> st.SearchStrategy[m.Declarations]
 args = st.builds(m.Arg, st.just(AT), maybe_name, st.none() | name_nodes, plain_names, st.none() | spec_dims)
 outs = st.builds(m.Out, st.just(AT), plain_names, st.none() | spec_dims)
 binds = st.builds(m.Bind, st.just(AT), plain_names, plain_names)
-applies = st.builds(m.Apply, st.just(AT), maybe_name, some(args, 1), some(outs, 1), some(binds))
+results = st.one_of(outs, st.builds(m.Cut, st.just(AT), some(outs, 1)))
+applies = st.builds(m.Apply, st.just(AT), maybe_name, some(args, 1), some(results, 1), some(binds))
 axes = st.one_of(
     st.builds(m.ViewAxis, st.just(AT), spec_exprs, st.none(), st.none()),
     st.builds(m.ViewAxis, st.just(AT), spec_exprs, spec_exprs, spec_exprs),

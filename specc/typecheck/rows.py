@@ -243,10 +243,10 @@ def _cut(formula: Formula, apply: m.Apply, site: Site) -> tuple[WireWrite, ...]:
     results = formula.outputs
     if len(results) == 1:
         groups = [apply.outs]
-    elif len(results) == len(apply.outs):
-        groups = [(out,) for out in apply.outs]
+    elif len(results) == len(apply.results):
+        groups = [r.outs if isinstance(r, m.Cut) else (r,) for r in apply.results]
     else:
-        message = f"`{formula.op}` has {len(results)} results, {len(apply.outs)} wires are written"
+        message = f"`{formula.op}` has {len(results)} results, {len(apply.results)} are written"
         raise mistake("E237", message, apply.outs[0].span, f"write `{NO_OUTPUT}` for a result that is not wanted")
     return tuple(
         WireWrite(t.name, _views(t, outs, site))
@@ -256,10 +256,16 @@ def _cut(formula: Formula, apply: m.Apply, site: Site) -> tuple[WireWrite, ...]:
 
 
 def _views(t: FormulaTensor, outs: tuple[m.Out, ...], site: Site) -> tuple[tuple[str, Dims], ...]:
+    states = site.world.states
     if len(outs) == 1 and outs[0].dims is None:
+        if t.dims != states.get(outs[0].wire, t.dims):
+            message = f"`{outs[0].wire}` is {dims_text(states[outs[0].wire])}, its new value {dims_text(t.dims)}"
+            raise mistake("E256", message, outs[0].span)
         return ((outs[0].wire, t.dims),)
     lead, views, widths = t.dims[:-1], [], []
     for out in outs:
+        if out.wire == NO_OUTPUT or out.wire in states:
+            raise mistake("E237", f"`{out.wire}` takes a whole result", out.span)
         if out.dims is None:
             raise mistake("E241", f"what is the shape of `{out.wire}`?", out.span, f"write `{out.wire}[…]`")
         dims = site.shape(out.dims)
