@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC := specs/gemma4.spec
 TESTS ?= tests
 
-.PHONY: build test test-slow lint check-generated clean
+.PHONY: build test test-slow lint check-generated gpu-cases clean
 
 build: $(VENV)/.base
 	$(BIN)/specc build $(SPEC)
@@ -37,6 +37,10 @@ $(VENV)/.base: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -c constraints.txt -e '.[dev]'
 	touch $@ $(VENV)/.base
+
+# What bench/gpu_check.py takes along to a machine with a GPU.
+gpu-cases: $(VENV)/.dev
+	$(BIN)/python bench/make_gpu_cases.py $(SPEC) --out bench/gpu_cases.npz
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -95,10 +95,9 @@ def emit_target(target: str, model: Model, lowered: Sequence[Lowered], options: 
             return emit_torch(model)
         case "triton":
             from specc.lowered import all_kernels
-            from specc.targets.triton.target import TritonTarget
-            from specc.targets.triton.tiles import load_tiles
+            from specc.targets.triton.target import emit_all
 
-            return TritonTarget(load_tiles(options.tiles)).emit_model(model, all_kernels(lowered))
+            return emit_all(all_kernels(lowered), options.tiles)
     raise SpecError([Diagnostic("E505", f"there is no target `{target}`", None, nearest(target, TARGETS))])
 
 

@@ -1,0 +1,94 @@
+"""Operands by formula: the maker of cases computes them with NumPy, the GPU check with torch, both to the same bits.
+
+An element is a short binary fraction, exact in every storage type. A large operand is rows that overlap in one short
+buffer, so that nobody computes or ships gigabytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch
+
+LARGE = 1 << 23
+"""Elements from which on rows overlap."""
+ROW_STEP = 8
+"""Elements between the beginnings of overlapping rows."""
+WORD = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`kind`: "real", "index" (below `top`), or "places" (the numbers of `places`, repeated). `shift`: reals are
+    multiples of 2^-(6 + shift), and smaller than 2^(1 - shift)."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: str
+    seed: int
+    shift: int = 0
+    top: int = 0
+    places: tuple[int, ...] = ()
+
+    @property
+    def overlapping(self) -> bool:
+        return self.kind == "real" and prod(self.shape) > LARGE
+
+    @property
+    def length(self) -> int:
+        """Elements of the buffer."""
+        if self.overlapping:
+            return (prod(self.shape[:-1]) - 1) * ROW_STEP + self.shape[-1]
+        return prod(self.shape)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, where rows overlap."""
+        outer = self.shape[:-1]
+        return (*(ROW_STEP * prod(outer[n + 1 :]) for n in range(len(outer))), 1)
+
+
+def layout(values: Mapping[str, Any]) -> Layout:
+    """From JSON, where tuples are lists."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+    return Layout(**fields)
+
+
+def mixed(number: Any, seed: int) -> Any:
+    """32 well-mixed bits of each 64-bit integer; the same in NumPy and torch, whose products wrap alike."""
+    x = (number * 2654435761 + seed * 40503 + 1) & WORD
+    x = ((x ^ (x >> 16)) * 2246822519) & WORD
+    x = ((x ^ (x >> 13)) * 3266489917) & WORD
+    return x ^ (x >> 16)
+
+
+def numpy_operand(o: Layout) -> np.ndarray[Any, np.dtype[Any]]:
+    """Exact values: float64 or int64."""
+    if o.kind == "places":
+        return np.resize(np.array(o.places, dtype=np.int64), o.shape)
+    bits = mixed(np.arange(o.length, dtype=np.int64), o.seed)
+    if o.kind == "index":
+        return np.asarray(bits % o.top).reshape(o.shape)
+    buffer = ((bits & 255) - 128) / float(64 << o.shift)
+    if o.overlapping:
+        steps = tuple(n * buffer.itemsize for n in o.strides)
+        return np.lib.stride_tricks.as_strided(buffer, o.shape, steps, writeable=False)
+    return np.asarray(buffer).reshape(o.shape)
+
+
+def torch_operand(o: Layout, dtype: str, device: torch.device) -> torch.Tensor:
+    """The same values, stored in `dtype` and contiguous."""
+    if o.kind == "places":
+        return torch.as_tensor(np.resize(np.array(o.places, dtype=np.int64), o.shape), device=device)
+    bits = mixed(torch.arange(o.length, dtype=torch.int64, device=device), o.seed)
+    if o.kind == "index":
+        found: torch.Tensor = (bits % o.top).reshape(o.shape)
+        return found
+    buffer: torch.Tensor = (((bits & 255) - 128) / float(64 << o.shift)).to(getattr(torch, dtype))
+    if o.overlapping:
+        return buffer.as_strided(o.shape, o.strides).contiguous()
+    return buffer.reshape(o.shape)

@@ -1,0 +1,204 @@
+"""Makes the cases that gpu_check.py carries to a GPU: shapes, and for sampled results the interval a kernel must hit.
+
+python bench/make_gpu_cases.py [specs/gemma4.spec] [--out bench/gpu_cases.npz]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specc import pipeline
+from specc.bounds import bound, store_interval
+from specc.bounds import triton as triton_numerics
+from specc.evidence.draw import gathered_extent
+from specc.evidence.execute import storage
+from specc.evidence.tables import table_values
+from specc.ir import NodeVariant, Phase
+from specc.kernels import Attention, Contraction, Kernel, Operand
+from specc.ops import Expr, Formula, FormulaEquation, FormulaTensor, Num, Size, Sort
+from specc.oracle import evaluate
+
+sys.path.insert(0, str(Path(__file__).parent))
+from gpu_operands import Layout, numpy_operand  # noqa: E402
+
+Sizes = dict[str, int]
+Plan = tuple[Sizes, str, tuple[int, ...], bool]
+"""Sizes, storage type, values of lengths and positions, and whether the case is timed."""
+
+WIDE = 100_000
+"""Columns from which on a contraction gets fewer rows."""
+PICKED = {1: 24, 2: 8, 3: 4}
+"""Positions sampled on each axis of a result, by its rank."""
+
+
+def plans(kernel: Kernel) -> tuple[Plan, ...]:
+    """The shapes at which a kernel is looked at: few rows, many rows, and float32."""
+    s = kernel.schedule
+    if isinstance(s, Attention) and s.decode:
+        return (
+            ({"B": 4, "S": 3000}, "bfloat16", (1, 0, 1025, 3000), False),
+            ({"B": 3, "S": 300}, "float32", (300, 17, 1), False),
+            ({"B": 8, "S": 8192}, "bfloat16", (8192,), True),
+        )
+    if isinstance(s, Attention):
+        return (
+            ({"T": 33, "L": 1500}, "bfloat16", tuple(range(1467, 1500)), False),
+            ({"T": 70, "L": 70}, "float32", tuple(range(70)), False),
+            ({"T": 4096, "L": 4096}, "bfloat16", tuple(range(4096)), True),
+        )
+    wide = isinstance(s, Contraction) and isinstance(s.columns.extent, Num) and s.columns.extent.value > WIDE
+    places = (0, 1, 131_071, 262_143)
+    return (
+        ({"T": 7}, "bfloat16", places, isinstance(s, Contraction)),
+        ({"T": 65}, "float32", places, False),
+        ({"T": 512 if wide else 4096}, "bfloat16", places, True),
+    )
+
+
+def layouts(kernel: Kernel, sizes: Mapping[str, int], places: tuple[int, ...]) -> Iterator[Layout]:
+    """The operands of a launch, in its order."""
+    narrow = {a.operand for a in _narrow(kernel)}
+    for operand in (o for o in kernel.operands if not o.output):
+        shape, seed = _shape(operand, sizes), zlib.crc32(operand.name.encode()) & 0xFFFF
+        if operand.sort is Sort.REAL:
+            yield Layout(operand.name, shape, "real", seed, 4 if operand.name in narrow else 0)
+        elif (top := gathered_extent(kernel, operand.name)) is not None:
+            yield Layout(operand.name, shape, "index", seed, top=top)
+        else:
+            yield Layout(operand.name, shape, "places", seed, places=places)
+
+
+def _narrow(kernel: Kernel) -> Sequence[Any]:
+    """Operands of small values, so that scores stay a few units and a soft cap does not saturate."""
+    match kernel.schedule:
+        case Attention(q=q):
+            return (q,)
+        case Contraction(a_loads=loads):
+            return loads
+    return ()
+
+
+def _shape(operand: Operand, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(_extent(d, sizes) for d in operand.dims)
+
+
+def case(kernel: Kernel, node: NodeVariant, plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What gpu_check.py needs of a case: values for JSON, and arrays by `RESULT.at`, `.low`, `.high`."""
+    sizes, dtype, places, timed = plan
+    sizes = {**sizes, **_extra(kernel, node)}
+    operands = list(layouts(kernel, sizes, places))
+    results = [(o.name, _shape(o, sizes)) for o in kernel.operands if o.output]
+    arrays = intervals(kernel, {o.name: numpy_operand(o) for o in operands}, sizes, dtype, dict(results))
+    meta = {
+        "kernel": kernel.name,
+        "op": kernel.op,
+        "dtype": dtype,
+        "sizes": {n: v for n, v in sizes.items() if n in kernel.sizes},
+        "operands": [asdict(o) for o in operands],
+        "results": results,
+        "constants": constants(node),
+        "flops": flops(kernel, sizes, places, node),
+        "timed": timed,
+    }
+    return meta, arrays
+
+
+def _extra(kernel: Kernel, node: NodeVariant) -> Sizes:
+    """Extents in which the applications of a node differ: those of the first."""
+    first = node.phase(Phase(kernel.phase))[0].formula
+    dims = zip((d for o in kernel.operands if not o.output for d in o.dims), _dims(kernel, first), strict=True)
+    return {d.name: int(n.value) for d, n in dims if isinstance(d, Size) and isinstance(n, Num)}
+
+
+def _dims(kernel: Kernel, formula: Formula) -> list[Expr]:
+    return [d for o in kernel.operands if not o.output for d in formula.tensor(o.name).dims]
+
+
+def intervals(
+    kernel: Kernel, operands: Mapping[str, Any], sizes: Sizes, dtype: str, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Any]:
+    """Sampled places of every result, and the interval of what may be stored there."""
+    rng = np.random.default_rng(0)
+    at = {}
+    for q in kernel.formula.equations:
+        extents = zip(q.indices, shapes[q.tensor.name], strict=True)
+        at[q.tensor.name] = {v: picked(n, len(q.indices), rng) for v, n in extents}
+    tables = {t.name: table_values(t) for t in kernel.tables}
+    known = {n: v for n, v in sizes.items() if n in kernel.sizes}
+    oracle = evaluate(kernel.formula, operands, known, at)
+    limits = bound(kernel.lowered, {**operands, **tables}, triton_numerics(storage(kernel, dtype)), known, at)
+    arrays: dict[str, Any] = {}
+    for name, chosen in at.items():
+        low, high = store_interval(oracle[name], limits[name].error, dtype)
+        grid = np.stack(np.meshgrid(*chosen.values(), indexing="ij"), axis=-1)
+        arrays[f"{name}.at"] = grid.reshape(-1, grid.shape[-1])
+        arrays |= {f"{name}.low": low.ravel(), f"{name}.high": high.ravel()}
+    return arrays
+
+
+def picked(extent: int, rank: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Both ends of an axis and some places between."""
+    return np.unique(np.concatenate(([0, extent - 1], rng.integers(0, extent, PICKED.get(rank, 3)))))
+
+
+def constants(node: NodeVariant) -> dict[str, float]:
+    """The numbers among the constants of a node."""
+    given = {p.name: p.default for p in node.op.params if p.default is not None} | dict(node.constants)
+    return {n: _value(v) for n, v in sorted(given.items()) if not isinstance(v, str | bool)}
+
+
+def _value(e: Expr) -> float:
+    tensor = FormulaTensor("c", (Num(1, Sort.INDEX),))  # type: ignore[arg-type]
+    return float(evaluate(Formula("c", (), (FormulaEquation(tensor, ("i",), e),)), {})["c"][0])
+
+
+def flops(kernel: Kernel, sizes: Sizes, places: tuple[int, ...], node: NodeVariant) -> float:
+    """Floating-point operations of the matrix products."""
+    match kernel.schedule:
+        case Contraction(rows=rows, columns=n, inner=k):
+            return 2.0 * float(np.prod([_extent(a.extent, sizes) for a in (*rows, n, k)]))
+        case Attention(head=head, inner=e, columns=d, decode=decode):
+            rows = np.resize(np.array(places), sizes["B" if decode else "T"])
+            keys = np.minimum(rows + (0 if decode else 1), constants(node).get("window", np.inf)).sum()
+            heads, width = _extent(head.extent, sizes), _extent(e.extent, sizes) + _extent(d.extent, sizes)
+            return float(2.0 * keys * heads * width)
+    return 0.0
+
+
+def _extent(e: Expr, sizes: Mapping[str, int]) -> int:
+    return int(e.value) if isinstance(e, Num) else sizes[e.name] if isinstance(e, Size) else 1
+
+
+def bundle(path: Path) -> dict[str, Any]:
+    """All cases of a spec."""
+    model = pipeline.load(path)
+    metas: list[dict[str, Any]] = []
+    arrays: dict[str, Any] = {}
+    for lowered in pipeline.lower(model):
+        for kernel, plan in ((k, p) for k in lowered.kernels for p in plans(k)):
+            meta, found = case(kernel, lowered.node, plan)
+            arrays |= {f"{len(metas)}.{name}": value for name, value in found.items()}
+            metas.append(meta)
+            print(f"{kernel.name} {plan[0]} {plan[1]}", file=sys.stderr)
+    return {"meta": np.array(json.dumps(metas)), **arrays}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make the cases of gpu_check.py.")
+    parser.add_argument("spec", type=Path, nargs="?", default=Path("specs/gemma4.spec"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "gpu_cases.npz")
+    options = parser.parse_args()
+    np.savez_compressed(options.out, **bundle(options.spec))
+
+
+if __name__ == "__main__":
+    main()
