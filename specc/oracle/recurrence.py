@@ -19,7 +19,7 @@ TIME = ""
 
 
 def state(ev: Evaluator, e: State, scope: Scope) -> Values:
-    """Elements of a recurrence: inside a step those of the step before it, else those of a run from time 0."""
+    """Elements of a recurrence: inside a step those of the step before, else those of a run from time 0."""
     rec = ev.recs[e.name]
     extents = [int(ev.value(n, Scope()).data) for _, n in rec.indices]
     indices = [ev.value(i, scope) for i in e.indices]

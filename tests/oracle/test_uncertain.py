@@ -95,6 +95,15 @@ def test_cancellation_makes_the_bound_large() -> None:
     assert (np.abs(evaluate(formula, x)["y"] - 1) <= uncertainty(formula, x)["y"]).all()
 
 
+def test_a_divisor_that_is_mostly_error_makes_the_bound_larger_than_its_share() -> None:
+    formula = formula_of("op f(x[T]) -> y[T]\n  y[t] = 1 / ((x[t] + 10000000000000000) - 10000000000000000)")
+    x = {"x": np.array([1.1, 0.9])}
+    found, bound = evaluate(formula, x)["y"], uncertainty(formula, x)["y"]
+    assert found[0] == 0.5
+    assert 1 / 1.1 - 0.5 <= bound[0] < 1
+    assert bound[1] == np.inf
+
+
 def test_a_decision_that_rounding_may_turn_is_not_certain() -> None:
     formula = formula_of("op f(x[T]) -> y[T]\n  y[t] = if x[t] · 0.1 > 0.3 then 1 else 0")
     bound = uncertainty(formula, {"x": np.array([1.0, 3.0, 5.0])})["y"]
