@@ -17,7 +17,7 @@ from specc.bounds import Numerics
 from specc.evidence.case import Case
 from specc.evidence.draw import draw
 from specc.evidence.judge import VACUOUS, Verdict, judge
-from specc.evidence.store import exact_values, stored, unchanged
+from specc.evidence.store import changed, exact_values, snapshot, stored
 from specc.evidence.strategy import DTYPES, cases, pinned
 from specc.kernels import Kernel
 
@@ -122,12 +122,12 @@ def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
     """Runs one case. Whatever the target raises is a fault of the target, reported and not raised."""
     drawn = draw(kernel, case)
     tensors = stored(kernel, drawn, case)
-    before = {n: t.clone() for n, t in tensors.items()}
+    before = snapshot(tensors)
     try:
         ran = executor.run(kernel, tensors, case)
     except Exception as error:  # a target may fail in any way, and any way is a finding
         return Outcome(case, None, f"{type(error).__name__}: {error}")
-    touched = unchanged(before, tensors)
+    touched = changed(before, tensors)
     if touched:
         return Outcome(case, None, f"inputs were changed: {', '.join(touched)}")
     sizes = dict(case.sizes)

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from specc.bounds.formats import round_to
 from specc.evidence.case import Case
+from specc.evidence.integers import extent
 from specc.evidence.visible import Visible, visible_range
 from specc.ir import Role
 from specc.kernels import Attention, Kernel, Operand, RowReduction
 from specc.lower.lower import accesses
-from specc.ops import Num, Size, Sort, walk
+from specc.ops import Num, Sort, walk
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -50,13 +51,7 @@ def draw(kernel: Kernel, case: Case) -> dict[str, Drawn]:
 
 def shape_of(operand: Operand, case: Case) -> tuple[int, ...]:
     """Raises KeyError for a run-time size that the case does not have."""
-    return tuple(int(d.value) if isinstance(d, Num) else case.size(d.name) for d in operand.dims if _known(d))
-
-
-def _known(d: object) -> bool:
-    if not isinstance(d, Num | Size):
-        raise TypeError(f"a dimension of a kernel is a number or a size, not {d!r}")
-    return True
+    return tuple(extent(d, dict(case.sizes)) for d in operand.dims)
 
 
 def _is_index(kernel: Kernel, name: str) -> bool:
@@ -157,9 +152,9 @@ def _selected(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Ca
         return values
     if operand.name == schedule.k.operand:
         for place in seen.edge_places(shape):
-            values[(*place, ..., 0)] = 4.0
+            values[place][..., 0] = 4.0
         for place in seen.outside_places(shape):
-            values[(*place, ..., 0)] = 8.0
+            values[place][..., 0] = 8.0
         return values
     return _rng(case, operand.name).integers(-8, 9, size=shape).astype(np.float64)
 

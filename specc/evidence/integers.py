@@ -21,6 +21,11 @@ _COMPARE: dict[str, Any] = {
 _CALL: dict[str, Any] = {"max": np.maximum, "min": np.minimum, "abs": np.abs}
 
 
+def extent(e: Expr, sizes: Mapping[str, int]) -> int:
+    """A dimension as a number. Raises KeyError for an unknown size."""
+    return int(integer(e, {}, sizes))
+
+
 def integer(e: Expr, values: Mapping[str, Integers], sizes: Mapping[str, int]) -> Any:
     """Raises KeyError for an unknown name, TypeError for a real expression."""
     match e:

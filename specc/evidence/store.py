@@ -53,13 +53,15 @@ def exact_values(drawn: Mapping[str, Drawn]) -> dict[str, np.ndarray[tuple[int, 
     return {name: d.exact for name, d in drawn.items()}
 
 
-def unchanged(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:
-    """Names of operands that differ, bit for bit, from a copy taken before."""
-    return [n for n, t in before.items() if not torch.equal(_bits(t), _bits(after[n]))]
+def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copies of the memory that lies under `tensors`, gaps included."""
+    return {n: _memory(t).clone() for n, t in tensors.items()}
 
 
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+def changed(before: Mapping[str, torch.Tensor], tensors: Mapping[str, torch.Tensor]) -> list[str]:
+    """Names of tensors whose memory differs, bit for bit, from a snapshot."""
+    return [n for n, t in tensors.items() if not torch.equal(before[n], _memory(t))]
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.contiguous().view(_BITS[tensor.element_size()])
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.tensor([], dtype=torch.uint8).set_(tensor.untyped_storage())

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from specc.evidence.case import Case
-from specc.evidence.integers import truth
+from specc.evidence.integers import extent, truth
 from specc.kernels import Attention, Kernel
-from specc.ops import Num, Size
 
 Mask = npt.NDArray[np.bool_]
 
@@ -29,7 +28,7 @@ class Visible:
         """Positions of a key or value operand that no row sees."""
         if name not in self.keys:
             return None
-        seen = self.mask if self.decode else self.mask.any(axis=0)
+        seen = self._seen()
         rest = (1,) * (len(shape) - seen.ndim)
         return np.broadcast_to(~seen.reshape(*seen.shape, *rest), shape)
 
@@ -39,8 +38,12 @@ class Visible:
 
     def outside_places(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Indices of the neighbours outside that no row sees."""
-        seen = self.mask if self.decode else self.mask.any(axis=0)
+        seen = self._seen()
         return [p for p in self._edges(inside=False) if not seen[p]]
+
+    def _seen(self) -> Mask:
+        """Keys that some row sees: per row in a decode kernel."""
+        return self.mask if self.decode else np.asarray(self.mask.any(axis=0))
 
     def _edges(self, inside: bool) -> list[tuple[int, ...]]:
         found: dict[tuple[int, ...], None] = {}
@@ -57,7 +60,7 @@ def visible_range(kernel: Kernel, places: Mapping[str, npt.NDArray[np.int64]], c
     """The visible keys of every row for given lengths or positions."""
     schedule = kernel.schedule
     assert isinstance(schedule, Attention)
-    rows, keys = _extent(schedule.row.extent, case), _extent(schedule.keys.extent, case)
+    rows, keys = (extent(a.extent, dict(case.sizes)) for a in (schedule.row, schedule.keys))
     values: dict[str, npt.NDArray[np.int64]] = {
         schedule.row.var: np.arange(rows)[:, None],
         schedule.keys.var: np.arange(keys)[None, :],
@@ -69,10 +72,3 @@ def visible_range(kernel: Kernel, places: Mapping[str, npt.NDArray[np.int64]], c
     if schedule.visible is not None:
         mask = np.broadcast_to(truth(schedule.visible, values, dict(case.sizes)), (rows, keys))
     return Visible(mask, schedule.decode, (schedule.k.operand, schedule.v.operand))
-
-
-def _extent(e: object, case: Case) -> int:
-    if isinstance(e, Num):
-        return int(e.value)
-    assert isinstance(e, Size)
-    return case.size(e.name)

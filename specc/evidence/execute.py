@@ -1,0 +1,99 @@
+"""Targets as executors of the property suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from specc.bounds import Numerics
+from specc.bounds.numerics import torch as torch_numerics
+from specc.bounds.numerics import triton as triton_numerics
+from specc.evidence.case import Case
+from specc.evidence.check import Ran
+from specc.ir import Role
+from specc.kernels import Attention, Contraction, Kernel, Pointwise, RowReduction
+from specc.ops import Num
+
+Program = tuple[int, int, int]
+
+WORK = 3_000_000
+"""Elements that the interpreted programs of one launch may read and write, about: half a second of interpretation."""
+
+
+def storage(kernel: Kernel, dtype: str) -> dict[str, str]:
+    """The type that each role of the kernel is stored in when all storage is `dtype`."""
+    return {str(role): dtype for role in (Role.WEIGHT, Role.ACTIVATION, Role.CACHE)}
+
+
+@dataclass(frozen=True)
+class TritonExecutor:
+    """The generated kernel and launcher, in the interpreter harness. `texts` replaces the text of kernels by name."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    name: str = "triton"
+    evidence: str = "interpreter"
+
+    def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
+        from specc.targets.triton.target import run
+
+        outputs, trace = run(kernel, tensors, text=self.texts.get(kernel.name), programs=Sampler(kernel, case.seed))
+        values = {n: t.to(torch.float64).numpy() for n, t in outputs.items()}
+        return Ran(values, {n: trace.written(t) for n, t in outputs.items()})
+
+    def numerics(self, kernel: Kernel, case: Case) -> Numerics:
+        return triton_numerics(storage(kernel, case.dtype))
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Which programs of a launch run: all of a small one; of a large one the first, the last and a few more. A decode
+    kernel runs whole, since its splits are merged."""
+
+    kernel: Kernel
+    seed: int
+
+    def __call__(self, name: str, grid: Program) -> Iterable[Program]:
+        total = int(np.prod(grid))
+        most = max(2, WORK // work_per_program(self.kernel))
+        if total <= most or self.kernel.schedule_name == "attention_decode":
+            return list(np.ndindex(*grid))
+        rng = np.random.default_rng(self.seed)
+        flat = {0, total - 1, *(int(n) for n in rng.integers(0, total, size=min(most, 16) - 2))}
+        x, y, _ = grid
+        return [(n % x, n // x % y, n // (x * y)) for n in sorted(flat)]
+
+
+def work_per_program(kernel: Kernel) -> int:
+    """Elements that one program touches, to an order of magnitude."""
+    match kernel.schedule:
+        case Contraction(inner=inner):
+            return 256 * int(inner.extent.value) if isinstance(inner.extent, Num) else 1 << 20
+        case Attention(inner=inner):
+            return 2048 * int(inner.extent.value) if isinstance(inner.extent, Num) else 1 << 20
+        case RowReduction():
+            return 1 << 16
+        case Pointwise():
+            return 1 << 14
+
+
+@dataclass(frozen=True)
+class TorchExecutor:
+    """The printed reference function, on CPU tensors."""
+
+    rounds: tuple[tuple[str, str, Role], ...] = ()
+    name: str = "torch"
+    evidence: str = "run on the CPU"
+
+    def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
+        from specc.targets.torch.target import run_node
+
+        roles = {o.name: o.role for o in kernel.operands}
+        found = run_node(kernel.formula, roles, tensors, case.dtype, self.rounds)
+        return Ran({n: t.to(torch.float64).numpy() for n, t in found.items()}, dict.fromkeys(found))
+
+    def numerics(self, kernel: Kernel, case: Case) -> Numerics:
+        accumulator = "float64" if case.dtype == "float64" else "float32"
+        return torch_numerics(storage(kernel, case.dtype), accumulator)
