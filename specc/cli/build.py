@@ -31,7 +31,7 @@ def build(
     json: Json = False,
 ) -> None:
     """Write the kernels, the reference model and the page of a Model Spec."""
-    options = Options(_targets(target), tiles)
+    options = Options(chosen_targets(target), tiles)
     if dump_stage is not None:
         print(pipeline.dump(spec, dump_stage, options), end="")
         return
@@ -44,7 +44,8 @@ def build(
         raise typer.Exit(FAILED)
 
 
-def _targets(names: list[str]) -> tuple[str, ...]:
+def chosen_targets(names: list[str]) -> tuple[str, ...]:
+    """The named targets, all when none is named. Raises SpecError (E505)."""
     unknown = [n for n in names if n not in TARGETS]
     if unknown:
         raise SpecError([Diagnostic("E505", f"there is no target `{n}`", None, nearest(n, TARGETS)) for n in unknown])

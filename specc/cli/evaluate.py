@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from specc.api import Node
+
 
 class Target(StrEnum):
     ORACLE = "oracle"
@@ -42,7 +44,7 @@ def evaluate(
     if path is None:
         raise SpecError([Diagnostic("E280", f"`{key}` names no node", None, "write `MODEL@VERSION:NODE`")])
     node = load(model).node(path)
-    arrays = read_arrays(inputs)
+    arrays = _operands(read_arrays(inputs), node, phase)
     if target is Target.ORACLE:
         found = node.oracle(phase=phase, **arrays)
     else:
@@ -54,6 +56,21 @@ def evaluate(
         print_json({"ok": True, "node": node.key, "target": str(target), "results": values})
     else:
         print("\n".join(_line(name, v) for name, v in values.items()))
+
+
+def _operands(arrays: dict[str, npt.NDArray[Any]], node: Node, phase: str | None) -> dict[str, npt.NDArray[Any]]:
+    """Operands as given, or drawn again from the case of a counterexample. Raises SpecError (E501)."""
+    if "case" not in arrays:
+        return arrays
+    from specc.evidence.counterexample import case_of
+    from specc.evidence.draw import draw
+
+    try:
+        case = case_of(arrays)
+        assert case is not None
+        return {name: d.exact for name, d in draw(node.kernel(phase), case).items()}
+    except (ValueError, KeyError, TypeError) as error:
+        raise SpecError([Diagnostic("E501", f"the case does not fit `{node.path}`: {error}")]) from error
 
 
 def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:

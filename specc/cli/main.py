@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from specc import __version__
-from specc.cli import build, evaluate, format, show
+from specc.cli import build, check, evaluate, format, show
 from specc.cli.output import BAD_INPUT, print_errors
 from specc.diagnostics import Diagnostic, SpecError
 
@@ -29,6 +29,7 @@ app.command("build")(build.build)
 app.command("show")(show.show)
 app.command("list")(show.list_models)
 app.command("fmt")(format.fmt)
+app.command("check")(check.check)
 app.command("eval")(evaluate.evaluate)
 
 

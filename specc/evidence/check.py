@@ -85,6 +85,8 @@ class Report:
     evidence: str
     outcomes: list[Outcome] = field(default_factory=list)
     counterexample: Outcome | None = None
+    shared: str = ""
+    """Name of the kernel whose outcomes these are, when it is the same but for its name."""
 
     @property
     def status(self) -> Status:

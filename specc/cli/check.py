@@ -1,0 +1,124 @@
+"""`specc check`: the property suite, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from specc import pipeline
+from specc.cli.output import FAILED, print_json
+from specc.diagnostics import Diagnostic, SpecError, nearest
+
+if TYPE_CHECKING:
+    from specc.evidence.check import Report
+    from specc.ir import Model
+    from specc.kernels import Kernel
+
+
+def check(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A Model Spec, such as specs/gemma4.spec.")],
+    node: Annotated[list[str], typer.Option(metavar="PATH", help="Only this node; again for more.")] = [],  # noqa: B006
+    target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
+    examples: Annotated[int, typer.Option(min=0, help="Drawn cases beside the pinned ones, per kernel.")] = 10,
+    seed: Annotated[int | None, typer.Option(help="Seed of the drawn cases; a new one when not given.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for counterexamples.")] = Path("counterexamples"),
+    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+) -> None:
+    """Hold every kernel and reference function against the formulas, within derived bounds."""
+    from specc.cli.build import chosen_targets
+    from specc.evidence.counterexample import save
+    from specc.evidence.suite import check_kernels
+
+    number = _new_seed() if seed is None else seed
+    model = pipeline.check(spec, pipeline.parse(spec))
+    kernels = _kernels(model, node)
+    if not json:
+        print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
+    reports: list[Report] = []
+    files: dict[int, Path] = {}
+    for report in check_kernels(model, kernels, chosen_targets(target), examples, number):
+        reports.append(report)
+        if report.counterexample is not None and not report.shared:
+            files[id(report)] = save(report, report.counterexample, out)
+        if not json:
+            print(line(report, files.get(id(report))), flush=True)
+    bad = [r for r in reports if r.status != "VERIFIED"]
+    if json:
+        print_json({"ok": not bad, "seed": number, "reports": [values(r, files.get(id(r))) for r in reports]})
+    else:
+        print(summary(reports))
+    if bad:
+        raise typer.Exit(FAILED)
+
+
+def _new_seed() -> int:
+    import secrets
+
+    return secrets.randbelow(2**32)
+
+
+def _kernels(model: Model, paths: Sequence[str]) -> tuple[Kernel, ...]:
+    from specc.lowered import all_kernels, lower_each
+
+    known = dict.fromkeys(n.path for n in model.nodes)
+    unknown = [p for p in paths if p not in known]
+    if unknown:
+        raise SpecError([Diagnostic("E281", f"there is no node `{p}`", None, nearest(p, known)) for p in unknown])
+    return all_kernels(lower_each(model, [n for n in model.nodes if not paths or n.path in paths]))
+
+
+def line(report: Report, file: Path | None) -> str:
+    """One kernel on one target; a refuted one takes three lines."""
+    share = "-" if report.vacuity is None else f"{report.vacuity:.1e}"
+    cases = f"as {report.shared}" if report.shared else f"{len(report.outcomes)} cases"
+    text = (
+        f"{report.status:<9}{report.target:<7} {report.kernel.name:<28} {cases:<22} error/bound {report.used:4.2f}  "
+        f"bound/rms {share:<8} {'/'.join(report.dtypes)}  {report.evidence}"
+    )
+    if report.counterexample is not None:
+        text += f"\n  counterexample: {report.counterexample.case.describe()}\n  {report.counterexample.describe()}"
+    if file is not None:
+        key = report.kernel.keys[0] if report.kernel.keys else report.kernel.name
+        dtype = report.counterexample.case.dtype if report.counterexample else "float32"
+        text += f"\n  replay: specc eval '{key}' --inputs {file} --target {report.target} --dtype {dtype}"
+    return text + (f"\n  {report.reason}" if report.status == "UNKNOWN" else "")
+
+
+def values(report: Report, file: Path | None) -> dict[str, Any]:
+    """The report for a program."""
+    kernel, worst = report.kernel, report.counterexample
+    shapes = sorted({", ".join(f"{n}={v}" for n, v in o.case.sizes) for o in report.outcomes})
+    return {
+        "kernel": kernel.name,
+        "keys": list(kernel.keys),
+        "op": kernel.op,
+        "phase": kernel.phase,
+        "target": report.target,
+        "status": str(report.status),
+        "reason": report.reason,
+        "evidence": report.evidence,
+        "same_as": report.shared or None,
+        "constants": "true",
+        "tensors": {o.name: _dims(o) for o in kernel.operands},
+        "dtypes": list(report.dtypes),
+        "shapes": shapes,
+        "examples": len(report.outcomes),
+        "error_over_bound": report.used,
+        "bound_over_rms": report.vacuity,
+        "counterexample": None if worst is None else {"case": worst.case.describe(), "found": worst.describe()},
+        "file": None if file is None else str(file),
+    }
+
+
+def _dims(operand: Any) -> str:
+    from specc.formula_text import dims_text
+
+    return dims_text(operand.dims)
+
+
+def summary(reports: Sequence[Report]) -> str:
+    counts = {s: sum(r.status == s for r in reports) for s in ("VERIFIED", "REFUTED", "UNKNOWN")}
+    return ", ".join(f"{n} {s}" for s, n in counts.items() if n) or "no kernels"

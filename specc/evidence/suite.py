@@ -1,0 +1,47 @@
+"""The property suite of a whole model: every node, phase and target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from specc.evidence.check import Executor, Outcome, Report, check_kernel
+from specc.evidence.execute import TorchExecutor, TritonExecutor
+from specc.evidence.strategy import DTYPES
+from specc.ir import Model
+from specc.kernels import Kernel
+
+Progress = Callable[[Kernel, str, Outcome], None]
+
+
+def executors(model: Model, targets: Sequence[str]) -> tuple[Executor, ...]:
+    """Raises KeyError for an unknown target."""
+    known: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor(model.profile.rounds)}
+    return tuple(known[t] for t in targets)
+
+
+def check_kernels(
+    model: Model,
+    kernels: Sequence[Kernel],
+    targets: Sequence[str] = ("triton", "torch"),
+    examples: int = 10,
+    seed: int = 0,
+    dtypes: Sequence[str] = DTYPES,
+    progress: Progress | None = None,
+) -> Iterator[Report]:
+    """One report per kernel and target, as they are done. A kernel that differs from an earlier one in nothing but its
+    name shares that one's outcomes, and says so."""
+    done: dict[tuple[str, Kernel], Report] = {}
+    for kernel in kernels:
+        for executor in executors(model, targets):
+            key = (executor.name, replace(kernel, name="", keys=()))
+            if key in done:
+                yield replace(done[key], kernel=kernel, shared=done[key].kernel.name)
+                continue
+            each = None if progress is None else _bind(progress, kernel, executor.name)
+            done[key] = check_kernel(kernel, executor, examples, seed, dtypes, each)
+            yield done[key]
+
+
+def _bind(progress: Progress, kernel: Kernel, target: str) -> Callable[[Outcome], None]:
+    return lambda outcome: progress(kernel, target, outcome)
