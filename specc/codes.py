@@ -10,13 +10,14 @@ CODES: dict[str, str] = {
     "E104": "A form that is not allowed at this place.",
     "E105": "A section, or a line that stands once, is written twice.",
     "E106": "A section that every spec has is missing.",
+    "E107": "The text is nested too deeply.",
     # Sizes, domain and layers of a Model Spec
     "E201": "A name that nothing defines here.",
     "E202": "A value is not what is wanted: a positive integer, an integer, or an exact number.",
     "E203": "An expression has no value: division by zero, a condition in place of a number, and the like.",
     "E204": "A name is given twice, or has a meaning of its own.",
     "E205": "A size is defined by itself.",
-    "E210": "The number of layers is out of range.",
+    "E210": "There are too many layers, kinds of layers, or rows.",
     "E211": "A layer predicate covers no layer.",
     "E212": "No layer class has this name.",
     "E213": "Layer classes that overlap give one size different values.",
@@ -78,6 +79,7 @@ CODES: dict[str, str] = {
     "E319": "A recurrence reads something other than the step before.",
     "E320": "A name is given twice.",
     "E321": "The prefill form of an op does not exist, or has one itself.",
+    "E322": "A let or recurrence is never used.",
     # Lowering and building
     "E401": "No schedule takes the formula of a node.",
     "E410": "A node has no form in the PyTorch reference.",

@@ -28,6 +28,9 @@ SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 MAX_DIGITS = 400
 """Longest literal, and largest decimal exponent, that is converted to an exact fraction."""
 
+MAX_DEPTH = 150
+"""Deepest nesting of a text, in rules of the grammar."""
+
 
 def fold(spelling: str) -> str:
     return FOLD.get(spelling, spelling)
@@ -234,6 +237,7 @@ def run_parser(make: Callable[[], Lark], build: Callable[[], Transformer[Token, 
     text = source.text if source.text.endswith("\n") else source.text + "\n"
     try:
         tree: Tree[Token] = make().parse(text)
+        _check_depth(tree, source)
         return build().transform(tree)
     except UnexpectedInput as error:
         raise SpecError([_syntax_error(error, source)]) from None
@@ -241,6 +245,19 @@ def run_parser(make: Callable[[], Lark], build: Callable[[], Transformer[Token, 
         if isinstance(error.orig_exc, SpecError):
             raise error.orig_exc from None
         raise
+
+
+def _check_depth(tree: Tree[Token], source: Source) -> None:
+    """Raises SpecError (E107) for a text that nests deeper than MAX_DEPTH, which later stages could not walk."""
+    level: list[Tree[Token]] = [tree]
+    place = Span(source, 1, 1)
+    for _ in range(MAX_DEPTH):
+        token = next((kid for node in level for kid in node.children if isinstance(kid, Token)), None)
+        place = place if token is None else Span(source, token.line or 1, token.column or 1)
+        level = [kid for node in level for kid in node.children if isinstance(kid, Tree)]
+        if not level:
+            return
+    raise SpecError([Diagnostic("E107", "this is nested too deeply", place, f"at most {MAX_DEPTH} levels")])
 
 
 def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from specc import syntax as s
 from specc.diagnostics import Collector, nearest
+from specc.formula_text import expr_text
 from specc.ops import (
     ELEMENTARY,
     LEAD,
@@ -33,8 +34,7 @@ from specc.ops import (
     State,
     TensorSig,
     Var,
-    free_vars,
-    rebuild,
+    children,
     substitute,
     walk,
 )
@@ -62,6 +62,8 @@ class Scope:
     expanding: tuple[str, ...] = ()
     lead: bool = False
     """Whether `..` means something here."""
+    used: set[str] = field(default_factory=set)
+    """Lets and recurrences that something has read; shared by all scopes of an op."""
 
     def bind(self, *names: str) -> Scope:
         return replace(self, vars={**self.vars, **dict.fromkeys(names, Sort.INDEX)})
@@ -87,7 +89,7 @@ def elaborate(e: s.Expr, scope: Scope) -> Expr:
         case s.Unary(span, "not", arg):
             return Logic("not", (_sorted(arg, scope, Sort.BOOL),))
         case s.Unary(_, _, arg):
-            inner = _number(arg, scope)
+            inner = number(arg, scope)
             return Neg(inner, inner.sort)
         case s.Binary(span, "and" | "or", left, right):
             return Logic(e.op, (_sorted(left, scope, Sort.BOOL), _sorted(right, scope, Sort.BOOL)))
@@ -129,7 +131,7 @@ def _dots(span: Span, scope: Scope) -> Expr:
     return LEAD
 
 
-def _number(e: s.Expr, scope: Scope) -> Expr:
+def number(e: s.Expr, scope: Scope) -> Expr:
     out = elaborate(e, scope)
     if out.sort is Sort.BOOL:
         scope.report.error("E310", "expected a number, found a condition", e.span)
@@ -137,21 +139,39 @@ def _number(e: s.Expr, scope: Scope) -> Expr:
     return out
 
 
+def condition(e: s.Expr, scope: Scope) -> Expr:
+    """`e`, which must be a condition."""
+    return _sorted(e, scope, Sort.BOOL)
+
+
+def claim(name: str, span: Span, scope: Scope) -> None:
+    """Reports an index, let or operand that has the name of something else (E320)."""
+    if name in scope.sizes or name in scope.labels:
+        scope.report.error("E320", f"`{name}` is a size or constant of this op already", span)
+    elif name in scope.lets:
+        scope.used.add(name)
+        scope.report.error("E320", f"`{name}` is a let of this op already", span)
+
+
+def given_indices(count: int) -> str:
+    return "1 index is given" if count == 1 else f"{count} indices are given"
+
+
 def _sorted(e: s.Expr, scope: Scope, sort: Sort) -> Expr:
     out = elaborate(e, scope)
     if out.sort is not sort and out is not POISON:
-        scope.report.error("E310", f"expected {_article(sort)}, found {_article(out.sort)}", e.span)
+        scope.report.error("E310", f"expected {article(sort)}, found {article(out.sort)}", e.span)
         return POISON
     return out
 
 
-def _article(sort: Sort) -> str:
+def article(sort: Sort) -> str:
     return {Sort.INDEX: "an index", Sort.REAL: "a real number", Sort.BOOL: "a condition"}[sort]
 
 
 def _join(a: Expr, b: Expr, span: Span, scope: Scope) -> Sort:
     if (a.sort is Sort.BOOL) != (b.sort is Sort.BOOL):
-        scope.report.error("E310", f"the two sides differ: {_article(a.sort)} and {_article(b.sort)}", span)
+        scope.report.error("E310", f"the two sides differ: {article(a.sort)} and {article(b.sort)}", span)
     if Sort.BOOL in (a.sort, b.sort):
         return Sort.BOOL
     return Sort.INDEX if a.sort is b.sort is Sort.INDEX else Sort.REAL
@@ -161,7 +181,7 @@ def _binary(e: s.Binary, scope: Scope) -> Expr:
     if e.op in ("//", "%"):
         left, right = _sorted(e.left, scope, Sort.INDEX), _sorted(e.right, scope, Sort.INDEX)
         return Bin(e.op, left, right, Sort.INDEX)
-    left, right = _number(e.left, scope), _number(e.right, scope)
+    left, right = number(e.left, scope), number(e.right, scope)
     if e.op == "/":
         return Bin("/", left, right, Sort.REAL)
     if e.op == "^":
@@ -171,7 +191,7 @@ def _binary(e: s.Binary, scope: Scope) -> Expr:
 
 
 def _chain(e: s.Chain, scope: Scope) -> Expr:
-    args = [_number(a, scope) for a in e.args]
+    args = [number(a, scope) for a in e.args]
     parts = tuple(Cmp(op, a, b) for op, a, b in zip(e.ops, args, args[1:], strict=False))
     return parts[0] if len(parts) == 1 else Logic("and", parts)
 
@@ -180,12 +200,21 @@ def _indices(items: tuple[s.Expr, ...], scope: Scope) -> tuple[Expr, ...]:
     return tuple(elaborate(i, scope) if isinstance(i, s.Dots) else _sorted(i, scope, Sort.INDEX) for i in items)
 
 
+def _plain_indices(name: str, items: tuple[s.Expr, ...], scope: Scope) -> tuple[Expr, ...]:
+    """Indices of a let or recurrence, which have no leading axes."""
+    for item in items:
+        if isinstance(item, s.Dots):
+            scope.report.error("E307", f"`..` is no index of `{name}`", item.span)
+    return tuple(POISON if isinstance(i, s.Dots) else _sorted(i, scope, Sort.INDEX) for i in items)
+
+
 def _index(e: s.Index, scope: Scope) -> Expr:
     if e.name in scope.lets:
         return _expand(scope.lets[e.name], e.indices, e.span, scope)
     if e.name in scope.recs:
-        indices = _indices(e.indices, scope)
+        indices = _plain_indices(e.name, e.indices, scope)
         _count(e, len(indices), len(scope.recs[e.name]), scope)
+        scope.used.add(e.name)
         return State(e.name, indices)
     if e.name not in scope.tensors:
         known = (*scope.tensors, *scope.lets, *scope.recs)
@@ -202,7 +231,7 @@ def _index(e: s.Index, scope: Scope) -> Expr:
 
 def _count(e: s.Index, found: int, expected: int, scope: Scope) -> bool:
     if found != expected:
-        scope.report.error("E308", f"`{e.name}` has {expected} axes, {found} indices are given", e.span)
+        scope.report.error("E308", f"`{e.name}` has {expected} axes, {given_indices(found)}", e.span)
     return found == expected
 
 
@@ -210,14 +239,14 @@ def _expand(let: s.Let, args: tuple[s.Expr, ...], span: Span, scope: Scope) -> E
     if let.name in scope.expanding:
         scope.report.error("E309", f"`{let.name}` is defined by itself", span, "use `rec` for a recurrence")
         return POISON
-    actual = tuple(_sorted(a, scope, Sort.INDEX) for a in args)
+    scope.used.add(let.name)
+    actual = _plain_indices(let.name, args, scope)
     if len(actual) != len(let.formals):
-        scope.report.error("E308", f"`{let.name}` takes {len(let.formals)} indices, {len(actual)} are given", span)
+        message = f"`{let.name}` takes {len(let.formals)} indices, {given_indices(len(actual))}"
+        scope.report.error("E308", message, span)
         return POISON
     inner = replace(scope.bind(*let.formals), expanding=(*scope.expanding, let.name))
     body = elaborate(let.body, inner)
-    taken = {name for a in actual for name in free_vars(a)}
-    body = rename_bound(body, taken - set(let.formals))
     mapping = {f: a for f, a in zip(let.formals, actual, strict=True) if a != Var(f)}
     try:
         body = substitute(body, mapping) if mapping else body
@@ -226,24 +255,10 @@ def _expand(let: s.Let, args: tuple[s.Expr, ...], span: Span, scope: Scope) -> E
     return Named(let.name, body, body.sort)
 
 
-def rename_bound(e: Expr, taken: set[str]) -> Expr:
-    """Renames the variables that reductions in `e` bind when they are in `taken`."""
-    e = rebuild(e, lambda c: rename_bound(c, taken))
-    if isinstance(e, Reduce) and e.var in taken:
-        fresh = e.var
-        used = taken | set(free_vars(e.body))
-        while fresh in used:
-            fresh += "_"
-        renamed = rebuild(e, lambda c: substitute(c, {e.var: Var(fresh)}))
-        assert isinstance(renamed, Reduce)
-        return replace(renamed, var=fresh)
-    return e
-
-
 def _call(e: s.Call, scope: Scope) -> Expr:
     if e.name == "given":
         return _given(e, scope)
-    args = tuple(_number(a, scope) for a in e.args)
+    args = tuple(number(a, scope) for a in e.args)
     arity = ELEMENTARY.get(e.name)
     fn = None if arity else scope.functions(e.name)
     if arity is None and fn is None:
@@ -252,7 +267,8 @@ def _call(e: s.Call, scope: Scope) -> Expr:
         return POISON
     expected = arity if arity is not None else len(fn.params) if fn else 0
     if len(args) != expected:
-        scope.report.error("E304", f"`{e.name}` takes {expected} arguments, {len(args)} are given", e.span)
+        given = "1 is given" if len(args) == 1 else f"{len(args)} are given"
+        scope.report.error("E304", f"`{e.name}` takes {expected} {_plural(expected, 'argument')}, {given}", e.span)
         return POISON
     if fn is None:
         integer = e.name in ("abs", "max", "min") and all(a.sort is Sort.INDEX for a in args)
@@ -261,6 +277,10 @@ def _call(e: s.Call, scope: Scope) -> Expr:
         if param.sort is Sort.INDEX and arg.sort is not Sort.INDEX and arg is not POISON:
             scope.report.error("E310", f"`{fn.name}` wants an index for `{param.name}`", item.span)
     return Apply(fn, args, fn.sort)
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"
 
 
 def _given(e: s.Call, scope: Scope) -> Expr:
@@ -273,8 +293,9 @@ def _given(e: s.Call, scope: Scope) -> Expr:
 
 
 def _big(e: s.Big, scope: Scope) -> Expr:
+    claim(e.var, e.span, scope)
     inner = scope.bind(e.var)
-    body = _number(e.body, inner)
+    body = number(e.body, inner)
     where = None if e.predicate is None else _sorted(e.predicate, inner, Sort.BOOL)
     if e.bound is not None:
         extent: Expr | None = _sorted(e.bound, scope, Sort.INDEX)
@@ -292,29 +313,35 @@ def _softmax(e: s.Softmax, scope: Scope) -> Expr:
             f"bind it: `Σ_{e.var} softmax_{e.var}(…) · …`",
         )
         return POISON
-    score = _number(e.score, scope)
+    score = number(e.score, scope)
     visible = None if e.predicate is None else _sorted(e.predicate, scope, Sort.BOOL)
     return Softmax(e.var, infer_extent(e.var, score, scope, e.span) or POISON, score, visible)
 
 
 def infer_extent(var: str, body: Expr, scope: Scope, span: Span) -> Expr | None:
     """The dimension over which `var` runs: where it stands alone as an index in `body`."""
-    found: list[Expr] = []
-    for node in walk(body):
-        if isinstance(node, Load):
-            dims: tuple[Expr, ...] = scope.tensors[node.tensor].dims
-        elif isinstance(node, State):
-            dims = scope.recs[node.name]
-        else:
-            continue
-        found += [d for i, d in zip(node.indices, dims, strict=False) if i == Var(var) and d not in found]
-    if not found:
+    found = list(dict.fromkeys(_dims_of(var, body, scope)))
+    if not found and not any(n is POISON for n in walk(body)):
         help_ = f"write the range: `Σ_{{{var} < n}} …`"
         scope.report.error("E313", f"the range of `{var}` is not to be seen from its uses", span, help_)
-        return None
     if len(found) > 1:
-        from specc.formula_text import expr_text
-
         listed = ", ".join(f"`{expr_text(d)}`" for d in found)
         scope.report.error("E314", f"`{var}` runs over dimensions that differ: {listed}", span)
-    return found[0]
+    return found[0] if found else None
+
+
+def _dims_of(var: str, e: Expr, scope: Scope) -> Iterator[Expr]:
+    """The dimensions that `var`, where it is free in `e`, indexes alone."""
+    if isinstance(e, Reduce) and e.var == var:
+        yield from _dims_of(var, e.extent, scope)
+        return
+    dims: tuple[Expr, ...] = ()
+    if isinstance(e, Load) and e.tensor in scope.tensors:
+        dims = scope.tensors[e.tensor].dims
+    elif isinstance(e, State):
+        dims = scope.recs[e.name]
+    for index, dim in zip(children(e), dims, strict=False):
+        if index == Var(var):
+            yield dim
+    for child in children(e):
+        yield from _dims_of(var, child, scope)

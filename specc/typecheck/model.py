@@ -15,14 +15,19 @@ from specc.typecheck.rows import bind_row
 from specc.typecheck.shapes import Dims, shape
 from specc.typecheck.sizes import Frame, Group, check_frame
 from specc.typecheck.surroundings import check_config, check_profile
-from specc.typecheck.values import attempt, table
+from specc.typecheck.values import attempt, mistake, table
 from specc.typecheck.weights import Taken, check_tied, check_tiling, take, tied_nodes
 from specc.typecheck.wires import Wire, World
+
+MAX_ROWS = 400
+"""Most rows of a node table."""
 
 
 def check_model(spec: m.SpecFile, library: Library) -> Model:
     """The typed model that `spec` describes. Raises SpecError with all mistakes that can be seen at once."""
     report = Collector()
+    if len(spec.nodes.rows) > MAX_ROWS:
+        raise mistake("E210", f"{len(spec.nodes.rows)} rows", spec.nodes.span, f"at most {MAX_ROWS}")
     frame = check_frame(spec, report)
     builder = _Builder(spec, library, frame, report)
     model = builder.build()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from specc import syntax as s
 from specc.diagnostics import Collector, nearest
 from specc.ops import (
+    ELEMENTARY,
     LEAD,
     Bin,
     Equation,
@@ -25,7 +26,7 @@ from specc.ops import (
     Var,
     walk,
 )
-from specc.typecheck.expressions import Scope, elaborate
+from specc.typecheck.expressions import POISON, Scope, article, claim, condition, elaborate, given_indices, number
 
 
 def check_library(files: Sequence[s.OpsFile]) -> Library:
@@ -70,7 +71,7 @@ class _LibraryChecker:
         written = self.defs[name]
         if name in self.active:
             self.report.error("E309", f"`{name}` is defined by itself", written.span)
-            return None
+            return ScalarDef(name, _parameters(written), POISON, None, Sort.REAL)
         self.active.append(name)
         self.done[name] = self._check_def(written)
         self.active.pop()
@@ -81,13 +82,26 @@ class _LibraryChecker:
 
     def _check_def(self, d: s.Def) -> ScalarDef:
         _unique(self.report, "parameter", [(p.name, p) for p in d.params])
-        sorts = {p.name: Sort.INDEX if p.kind == "nat" else Sort.REAL for p in d.params}
-        scope = replace(self.scope(), vars=sorts)
+        if d.name in (*ELEMENTARY, "given"):
+            self.report.error("E320", f"`{d.name}` is built in", d.span, "take another name")
+        for p in d.params:
+            if p.kind not in ("nat", "real"):
+                self.report.error("E310", "a parameter of a scalar function is real or nat", p.span)
+            if p.default is not None or p.optional:
+                self.report.error("E316", "a parameter of a scalar function is always given", p.span)
+        params = _parameters(d)
+        scope = replace(self.scope(), vars={p.name: p.sort for p in params})
         body = elaborate(d.body, scope)
         computed = None if d.computed is None else elaborate(d.computed, scope)
+        if d.computed is not None and computed is not None and (body.sort is Sort.BOOL) != (computed.sort is Sort.BOOL):
+            message = f"the two forms differ: {article(body.sort)} and {article(computed.sort)}"
+            self.report.error("E310", message, d.computed.span)
         sort = Sort.REAL if body.sort is not Sort.BOOL else Sort.BOOL
-        params = tuple(Var(p.name, sorts[p.name]) for p in d.params)
         return ScalarDef(d.name, params, body, computed, sort, " ".join(d.comments), d.span)
+
+
+def _parameters(d: s.Def) -> tuple[Var, ...]:
+    return tuple(Var(p.name, Sort.INDEX if p.kind == "nat" else Sort.REAL) for p in d.params)
 
 
 def _unique(report: Collector, what: str, named: Sequence[tuple[str, s.Node]]) -> None:
@@ -103,33 +117,50 @@ def check_op(op: s.Op, library: _LibraryChecker) -> Op:
     report = library.report
     lets = [b for b in op.body if isinstance(b, s.Let)]
     recs = [b for b in op.body if isinstance(b, s.Rec)]
-    operands: list[tuple[str, s.Node]] = [(t.name, t) for t in (*op.inputs, *op.outputs)]
-    _unique(report, "name", operands + [(b.name, b) for b in lets] + [(b.name, b) for b in recs])
-    sizes = _sizes(op, report)
-    scope = replace(
-        library.scope(),
-        sizes=sizes,
-        labels=tuple(p.name for p in op.params if p.kind == "label"),
-        optional=(*(t.name for t in op.inputs if t.optional), *(p.name for p in op.params if p.optional)),
-    )
-    inputs = tuple(_tensor(t, scope) for t in op.inputs)
-    outputs = {t.name: _tensor(t, scope) for t in op.outputs}
+    scope = _op_scope(op, lets, recs, library)
+    inputs = tuple(_tensor(t, replace(scope, lead=True)) for t in op.inputs)
     lead = any(isinstance(d, Lead) for t in inputs for d in t.dims)
-    scope = replace(scope, tensors={t.name: t for t in inputs}, lets={b.name: b for b in lets}, lead=lead)
+    scope = replace(scope, lead=lead, tensors={t.name: t for t in inputs})
+    outputs = {t.name: _tensor(t, scope) for t in op.outputs}
+    scope = replace(scope, lets={b.name: b for b in lets})
     extents = {r.name: tuple(elaborate(n, scope) for _, n in r.indices) for r in recs}
     scope = replace(scope, recs=extents)
-    return Op(
+    typed = Op(
         op.name,
         inputs,
         tuple(_param(p, scope) for p in op.params),
         _equations(op, outputs, scope),
         tuple(_recurrence(r, extents[r.name], scope) for r in recs),
-        tuple(elaborate(b.condition, scope) for b in op.body if isinstance(b, s.Require)),
+        tuple(condition(b.condition, scope) for b in op.body if isinstance(b, s.Require)),
         _prefill(op, library),
         " ".join(op.comments),
         "",
         op.span,
     )
+    for name, span in [(b.name, b.span) for b in lets] + [(r.name, r.span) for r in recs]:
+        if name not in scope.used:
+            report.error("E322", f"`{name}` is never used", span, "use it or leave it out")
+    return typed
+
+
+def _op_scope(op: s.Op, lets: list[s.Let], recs: list[s.Rec], library: _LibraryChecker) -> Scope:
+    """What the signature of `op` defines."""
+    named: list[tuple[str, s.Node]] = [(t.name, t) for t in (*op.inputs, *op.outputs)]
+    named += [(b.name, b) for b in lets] + [(r.name, r) for r in recs]
+    _unique(library.report, "name", named)
+    scope = replace(
+        library.scope(),
+        sizes=_sizes(op, library.report),
+        labels=tuple(p.name for p in op.params if p.kind == "label"),
+        optional=(*(t.name for t in op.inputs if t.optional), *(p.name for p in op.params if p.optional)),
+    )
+    for name, node in named:
+        claim(name, node.span, scope)
+    for let in lets:
+        _unique(library.report, "index", [(f, let) for f in let.formals])
+        for formal in let.formals:
+            claim(formal, let.span, scope)
+    return scope
 
 
 def _sizes(op: s.Op, report: Collector) -> dict[str, Sort]:
@@ -140,16 +171,27 @@ def _sizes(op: s.Op, report: Collector) -> dict[str, Sort]:
         for dim in tensor.dims:
             if isinstance(dim, s.Name) and sizes.setdefault(dim.name, Sort.INDEX) is not Sort.INDEX:
                 report.error("E315", f"`{dim.name}` is a dimension, so it is a nat", dim.span)
+                sizes[dim.name] = Sort.INDEX
     return sizes
 
 
 def _tensor(t: s.Tensor, scope: Scope) -> TensorSig:
-    inner = replace(scope, lead=True)
-    dims = tuple(elaborate(d, inner) for d in t.dims)
-    for dim, written in zip(dims, t.dims, strict=True):
-        if dim.sort is not Sort.INDEX:
-            scope.report.error("E310", "a dimension is an index expression over sizes", written.span)
+    dims = tuple(_dim(d, place, scope) for place, d in enumerate(t.dims))
     return TensorSig(t.name, dims, Sort.INDEX if t.index else Sort.REAL, t.optional)
+
+
+def _dim(d: s.Expr, place: int, scope: Scope) -> Expr:
+    if isinstance(d, s.Dots):
+        if not scope.lead:
+            scope.report.error("E307", "no operand has leading axes", d.span, "give an operand `..`")
+        elif place > 0:
+            scope.report.error("E307", "`..` stands first among the axes", d.span)
+        return LEAD
+    dim = elaborate(d, scope)
+    if dim.sort is not Sort.INDEX:
+        scope.report.error("E310", "a dimension is an index expression over sizes", d.span)
+        return POISON
+    return dim
 
 
 def _param(p: s.Param, scope: Scope) -> ParamSig:
@@ -162,14 +204,15 @@ def _param(p: s.Param, scope: Scope) -> ParamSig:
         case "flag", s.Name(_, "True" | "False" as name):
             default = name == "True"
         case "label" | "flag", given:
-            scope.report.error("E316", f"the default of {p.kind} `{p.name}` is a {_wanted(p.kind)}", given.span)
+            scope.report.error("E316", f"the default of {p.kind} `{p.name}` is {WANTED[p.kind]}", given.span)
         case _, given:
-            default = elaborate(given, replace(scope, sizes={}, tensors={}, lets={}))
+            default = elaborate(given, replace(scope, sizes={}, tensors={}, lets={}, recs={}))
+            if default.sort is not Sort.INDEX and (p.kind == "nat" or default.sort is Sort.BOOL):
+                scope.report.error("E316", f"the default of {p.kind} `{p.name}` is {WANTED[p.kind]}", given.span)
     return ParamSig(p.name, p.kind, default, p.optional)
 
 
-def _wanted(kind: str) -> str:
-    return "name" if kind == "label" else "truth value, `True` or `False`"
+WANTED = {"label": "a name", "flag": "a truth value, `True` or `False`", "nat": "an integer", "real": "a number"}
 
 
 def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[Equation, ...]:
@@ -189,31 +232,49 @@ def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[E
 
 def _equation(b: s.Equation, tensor: TensorSig, scope: Scope) -> Equation:
     if len(b.indices) != len(tensor.dims):
-        message = f"`{b.name}` has {len(tensor.dims)} axes, {len(b.indices)} indices are given"
-        scope.report.error("E308", message, b.span)
+        scope.report.error("E308", f"`{b.name}` has {len(tensor.dims)} axes, {given_indices(len(b.indices))}", b.span)
     indices: list[Var | Lead] = []
+    named: list[tuple[str, s.Node]] = []
     for item, dim in zip(b.indices, tensor.dims, strict=False):
         match item:
             case s.Dots() if isinstance(dim, Lead):
                 indices.append(LEAD)
             case s.Name(_, name) if not isinstance(dim, Lead):
                 indices.append(Var(name))
+                named.append((name, item))
+                claim(name, item.span, scope)
             case _:
                 scope.report.error("E308", "expected an index variable here", item.span, "or `..` for leading axes")
-                indices.append(Var("_"))
-    names = [i.name for i in indices if isinstance(i, Var)]
-    _unique(scope.report, "index", [(n, item) for n, item in zip(names, b.indices[-len(names) :], strict=False)])
-    body = elaborate(b.body, scope.bind(*names))
+                named += [(n.name, n) for n in _names(item) if n.name not in scope.sizes]
+    _unique(scope.report, "index", named)
+    body = elaborate(b.body, scope.bind(*(n for n, _ in named)))
     if body.sort is Sort.BOOL:
         scope.report.error("E310", "expected a number, found a condition", b.body.span)
+    elif tensor.sort is Sort.INDEX and body.sort is Sort.REAL:
+        scope.report.error("E310", f"`{b.name}` holds integers, this is {article(body.sort)}", b.body.span)
     return Equation(tensor, tuple(indices), body)
+
+
+def _names(e: s.Expr) -> list[s.Name]:
+    match e:
+        case s.Name():
+            return [e]
+        case s.Binary(_, _, left, right):
+            return [*_names(left), *_names(right)]
+        case s.Unary(_, _, arg):
+            return _names(arg)
+    return []
 
 
 def _recurrence(r: s.Rec, extents: tuple[Expr, ...], scope: Scope) -> Recurrence:
     names = [n for n, _ in r.indices]
     _unique(scope.report, "index", [(n, r) for n in names])
-    inner = scope.bind(*names)
-    init, step = elaborate(r.init, inner), elaborate(r.step, inner)
+    for name in names:
+        claim(name, r.span, scope)
+    used: set[str] = set()
+    inner = replace(scope.bind(*names), used=used)
+    init, step = number(r.init, inner), number(r.step, inner)
+    scope.used.update(used - {r.name})
     time = Var(names[0])
     for node in walk(step):
         if isinstance(node, State) and node.name == r.name and not _earlier(node.indices[:1], time):
@@ -224,6 +285,8 @@ def _recurrence(r: s.Rec, extents: tuple[Expr, ...], scope: Scope) -> Recurrence
 
 def _earlier(index: tuple[Expr, ...], time: Var) -> bool:
     match index:
+        case (found,) if found is POISON:
+            return True
         case (Bin("-", left, Num(value)),):
             return left == time and value == 1
     return False
@@ -231,7 +294,9 @@ def _earlier(index: tuple[Expr, ...], time: Var) -> bool:
 
 def _prefill(op: s.Op, library: _LibraryChecker) -> str | None:
     named = [b for b in op.body if isinstance(b, s.Prefill)]
-    for b in named:
+    for b in named[1:]:
+        library.report.error("E320", "`prefill` is given twice", b.span)
+    for b in named[:1]:
         if b.name not in library.ops:
             library.report.error("E321", f"unknown op `{b.name}`", b.span, nearest(b.name, library.ops))
         elif any(isinstance(x, s.Prefill) for x in library.ops[b.name].body):

@@ -14,6 +14,8 @@ from specc.ops import Expr, Num, Size
 from specc.typecheck.values import Meanings, attempt, condition, evaluate, mistake, natural, number, table
 
 MAX_LAYERS = 10_000
+MAX_GROUPS = 64
+"""Most ways in which layers may differ."""
 MAX_RUNTIME = 1 << 40
 RUNTIME = {"T": "tokens", "B": "sequences", "S": "cached positions"}
 """Run-time sizes that a domain can give. `L`, the keys that a prefill sees, has the range of `S`."""
@@ -202,6 +204,9 @@ def _groups(
     members: dict[tuple[LayerClass, ...], list[int]] = {}
     for i in range(count):
         members.setdefault(tuple(c for c, layers in sets if i in layers), []).append(i)
+    if len(members) > MAX_GROUPS:
+        message = f"the layer classes overlap in {len(members)} ways"
+        raise mistake("E210", message, spec.layers.span, f"at most {MAX_GROUPS}")
     groups = []
     for held, layers in members.items():
         names: dict[str, Expr | None] = dict(known)

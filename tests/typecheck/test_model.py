@@ -257,6 +257,19 @@ def test_a_mistake_is_named_at_its_place_without_an_avalanche(name: str) -> None
     assert len(caught.value.diagnostics) <= 3, str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("edits", "message"),
+    [
+        (("  | out ", "  | out | rmsnorm | - | | h -> x | |\n" * 400 + "  | out "), "rows"),
+        (("layers 4", "layers 200\n" + "".join(f"  bit{k} where i // 2^{k} % 2 == 1\n" for k in range(7))), "ways"),
+    ],
+)
+def test_an_absurdly_large_spec_is_refused_at_once(edits: tuple[str, str], message: str) -> None:
+    with pytest.raises(SpecError, match="E210") as caught:
+        check(edited(*edits))
+    assert message in caught.value.diagnostics[0].message
+
+
 def test_mistakes_of_different_kinds_are_reported_together() -> None:
     text = edited(
         "T in [1, 64]", "T in [65, 64]", "mul=√hidden", "mull=√hidden", "| h -> hn |", "| h -> hm |",
