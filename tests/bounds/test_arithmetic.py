@@ -59,7 +59,7 @@ def test_errors_of_the_operands_are_carried(
     assume(name != "div" or abs(y) > 2 * ey + 1e-6)
     a = np.clip(np.float32([x + dx * ex]), x - ex, x + ex).astype(np.float32)
     b = np.clip(np.float32([y + dy * ey]), y - ey, y + ey).astype(np.float32)
-    assume(abs(a[0] - x) <= ex and abs(b[0] - y) <= ey)
+    assume(abs(float(a[0]) - x) <= ex and abs(float(b[0]) - y) <= ey)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         covers(rule(val(x, ex), val(y, ey)), kernel(a, b).astype(np.float64))
 
@@ -84,7 +84,7 @@ def test_functions_stay_in_their_bound(x: float, e: float, d: float, fn: str) ->
     if fn == "log1p":
         x = abs(x)
     moved = np.float32([x + d * e])
-    assume(abs(moved[0] - x) <= e)
+    assume(abs(float(moved[0]) - x) <= e)
     covers(call(CPU, fn, val(x, e)), getattr(np, fn)(moved).astype(np.float64))
     covers(call(GPU, fn, val(x, e)), getattr(np, fn)(moved).astype(np.float64))
 

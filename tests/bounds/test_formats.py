@@ -61,6 +61,14 @@ def test_an_error_widens_the_interval_to_what_can_be_rounded_to() -> None:
     np.testing.assert_array_equal([low[0], high[0]], [1, 1 + 2.0**-7])
 
 
+def test_the_ends_of_an_interval_are_taken_outward() -> None:
+    tie, hair = np.array([1 + 2.0**-8]), np.array([2.0**-60])
+    assert accepts(np.array([1.0]), tie, np.zeros(1), "bfloat16")
+    assert not accepts(np.array([1 + 2.0**-7]), tie, np.zeros(1), "bfloat16")
+    assert accepts(np.array([1 + 2.0**-7]), tie, hair, "bfloat16")
+    assert accepts(np.array([1 + 2.0**-7]), np.array([1 + 3 * 2.0**-8]), hair, "bfloat16")
+
+
 def test_a_nan_bound_accepts_nothing_and_a_nan_result_only_where_the_formula_has_it() -> None:
     nan = np.array([np.nan])
     one, zero = np.ones(1), np.zeros(1)

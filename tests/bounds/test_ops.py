@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specc.bounds import Bound, NotSupported, accepts, bound, round_to, store_error, torch, triton, vacuity
+from specc.bounds import Bound, NotSupported, Tiles, accepts, bound, round_to, store_error, torch, triton, vacuity
 from specc.bounds.formats import Array
 from specc.instantiate import instantiate
 from specc.kernels import Kernel
@@ -375,6 +376,26 @@ def test_recurrences_are_refused_by_name() -> None:
     )
     with pytest.raises(NotSupported, match="gdnState is a recurrence"):
         bound(formula, {}, triton(storage("float32")))
+
+
+def test_a_matrix_times_a_vector_is_bound_as_a_row_too() -> None:
+    text = "op dot(x[T, K], w[K]; K: nat) -> y[T, K]\n  y[t, i] = Σ_k x[t, k] · w[k] + x[t, i]"
+    k = kernel("dot", {"K": 600}, text=text)
+    rng = np.random.default_rng(11)
+    tensors = {"x": normal(rng, 2, 600), "w": normal(rng, 600)}
+    usual = triton(storage("float32"))
+    free = replace(usual, depth=replace(usual.depth, contraction=Tiles(16, 1e-9)))
+    assert np.all(bound_of(k, tensors, "float32", free).error > 1e-5)
+
+
+def test_subnormal_operands_may_be_read_as_zero_on_a_gpu_only() -> None:
+    k = kernel("residual", {"H": 2}, lead=TOKENS)
+    tensors = {"x": np.array([[2.0**-130, 1.0]]), "h": np.array([[2.0**-130, 1.0]])}
+    gpu = bound_of(k, tensors, "float32")
+    cpu = bound_of(k, tensors, "float32", torch(storage("float32")))
+    assert accepts(np.zeros(1), gpu.value[0, :1], gpu.error[0, :1], "float32")
+    assert not accepts(np.zeros(1), cpu.value[0, :1], np.zeros(1), "float32")
+    assert gpu.error[0, 1] == 0
 
 
 def test_no_output_positions_give_an_empty_bound() -> None:

@@ -121,6 +121,36 @@ def test_errors_of_the_operands_reach_the_sum(seed: int, ea: float, eb: float) -
     assert np.all(np.abs(moved - found.value) <= found.error)
 
 
+@given(SEEDS, st.floats(1e-9, 1e-2))
+def test_errors_of_the_terms_reach_a_row_sum(seed: int, e: float) -> None:
+    x = normal(np.random.default_rng(seed), 30)
+    found = row_sum(GPU, Val(("i",), x, np.full(30, e)), "i", GPU.numerics.depth.row)
+    assert 30 * e <= found.error <= 31 * e + 1e-4
+
+
+def test_a_large_running_sum_makes_later_terms_lose_bits() -> None:
+    a = np.concatenate([np.full(256, 2.0**12), np.full(2048, 2.0**-12 + 2.0**-19)])[None]
+    b = np.ones((a.shape[1], 1))
+    found = product(a, b)
+    acc = one_by_one(a)
+    assert abs(float(acc[0]) - found.value[0, 0]) > 0.1
+    assert abs(float(acc[0]) - found.value[0, 0]) <= found.error[0, 0]
+
+
+def test_a_product_that_does_not_fit_is_rounded_even_when_nothing_is_added() -> None:
+    x = 1 + 2.0**-23
+    found = product(np.array([[x]]), np.array([[x]]), AnyOrder())
+    assert abs(float(F(x) * F(x)) - found.value[0, 0]) <= found.error[0, 0] > 0
+
+
+def test_a_matrix_times_a_vector_may_be_summed_either_way() -> None:
+    rng = np.random.default_rng(2)
+    a, b = normal(rng, 4, 600), normal(rng, 600, 1)
+    both = product(a, b, Tiles(16), AnyOrder())
+    for how in (Tiles(16), AnyOrder()):
+        assert np.all(product(a, b, how).error <= both.error)
+
+
 @given(SEEDS, st.integers(1, 500), st.integers(-30, 30))
 def test_small_integers_leave_no_error(seed: int, k: int, e: int) -> None:
     rng = np.random.default_rng(seed)
