@@ -80,6 +80,7 @@ CODES: dict[str, str] = {
     "E320": "A name is given twice.",
     "E321": "The prefill form of an op does not exist, or has one itself.",
     "E322": "A let or recurrence is never used.",
+    "W301": "A `computed as` form has other values than its definition, which is used instead.",
     # Lowering and building
     "E401": "No schedule takes the formula of a node.",
     "E410": "A node has no form in the PyTorch reference.",

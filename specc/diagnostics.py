@@ -11,7 +11,7 @@ from specc.source import Span
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One mistake. `code` is stable (docs list it); `help` says what was expected or what to do."""
+    """One mistake. `code` is stable (docs list it; W… is a warning); `help` says what was expected or what to do."""
 
     code: str
     message: str
@@ -20,10 +20,11 @@ class Diagnostic:
 
     def render(self) -> str:
         """The message as a terminal shows it: `file:line:col: error[CODE]: …` with the line and a caret."""
+        kind = "warning" if self.code.startswith("W") else "error"
         if self.span is None:
-            head, body = f"error[{self.code}]: {self.message}", []
+            head, body = f"{kind}[{self.code}]: {self.message}", []
         else:
-            head = f"{self.span!r}: error[{self.code}]: {self.message}"
+            head = f"{self.span!r}: {kind}[{self.code}]: {self.message}"
             text = self.span.source.line(self.span.line)
             gutter = f"{self.span.line:>5} | "
             pad = "".join("\t" if c == "\t" else " " for c in text[: self.span.column - 1])
@@ -43,11 +44,7 @@ class SpecError(Exception):
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str]:
     span = diagnostic.span
-    return (
-        ("", 0, 0, diagnostic.code)
-        if span is None
-        else (span.source.name, span.line, span.column, diagnostic.code)
-    )
+    return ("", 0, 0, diagnostic.code) if span is None else (span.source.name, span.line, span.column, diagnostic.code)
 
 
 class Collector:
@@ -57,9 +54,8 @@ class Collector:
         self.found: list[Diagnostic] = []
 
     def error(self, code: str, message: str, span: Span | None, help: str = "") -> None:
-        diagnostic = Diagnostic(code, message, span, help)
-        if diagnostic not in self.found:
-            self.found.append(diagnostic)
+        if not any((d.code, d.message, d.span) == (code, message, span) for d in self.found):
+            self.found.append(Diagnostic(code, message, span, help))
 
     def finish(self) -> None:
         """Raises SpecError when anything was found."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from specc import syntax as s
-from specc.diagnostics import Collector, nearest
+from specc.diagnostics import Collector, Diagnostic, nearest
 from specc.ops import (
     ELEMENTARY,
     LEAD,
@@ -26,6 +26,7 @@ from specc.ops import (
     Var,
     walk,
 )
+from specc.typecheck.agreement import agrees
 from specc.typecheck.expressions import POISON, Scope, article, claim, condition, elaborate, given_indices, number
 
 
@@ -44,6 +45,7 @@ class _LibraryChecker:
         self.ops: dict[str, s.Op] = {}
         self.done: dict[str, ScalarDef] = {}
         self.active: list[str] = []
+        self.warnings: list[Diagnostic] = []
         for item in (i for f in files for i in f.items):
             self._declare(item)
 
@@ -60,7 +62,7 @@ class _LibraryChecker:
             self.function(name)
         ops = [check_op(op, self) for op in self.ops.values()]
         defs = sorted(self.done.values(), key=lambda d: d.name)
-        return Library(tuple(defs), tuple(sorted(ops, key=lambda o: o.name)))
+        return Library(tuple(defs), tuple(sorted(ops, key=lambda o: o.name)), tuple(self.warnings))
 
     def function(self, name: str) -> ScalarDef | None:
         """The typed scalar function, elaborated on first use."""
@@ -97,7 +99,16 @@ class _LibraryChecker:
             message = f"the two forms differ: {article(body.sort)} and {article(computed.sort)}"
             self.report.error("E310", message, d.computed.span)
         sort = Sort.REAL if body.sort is not Sort.BOOL else Sort.BOOL
-        return ScalarDef(d.name, params, body, computed, sort, " ".join(d.comments), d.span)
+        return self._agreed(ScalarDef(d.name, params, body, computed, sort, " ".join(d.comments), d.span), d)
+
+    def _agreed(self, fn: ScalarDef, d: s.Def) -> ScalarDef:
+        """Drops a `computed as` form that does not have the value of the definition: the definition is what counts."""
+        if d.computed is None or self.report.found or agrees(fn):
+            return fn
+        message = f"`{d.name}` is not computed as its second form says: the two have different values"
+        help_ = "targets use the definition until they agree"
+        self.warnings.append(Diagnostic("W301", message, d.computed.span, help_))
+        return replace(fn, computed=None)
 
 
 def _parameters(d: s.Def) -> tuple[Var, ...]:
