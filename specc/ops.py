@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from specc.diagnostics import Diagnostic
 from specc.source import Span
 from specc.terms import (
     ELEMENTARY as ELEMENTARY,
@@ -167,6 +168,7 @@ class Library:
 
     defs: tuple[ScalarDef, ...]
     ops: tuple[Op, ...]
+    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False)
 
     def op(self, name: str) -> Op:
         """Raises KeyError."""

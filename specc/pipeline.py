@@ -38,6 +38,7 @@ class Build:
     folder: Path
     written: Written | None
     files: tuple[str, ...]
+    warnings: tuple[Diagnostic, ...] = ()
 
 
 def parse(path: Path) -> SpecFile:
@@ -131,12 +132,12 @@ def build(path: Path, out: Path, options: Options) -> Build:
     done = up_to_date(path, folder, options)
     if done is not None:
         return Build(folder, None, tuple(name for name, _ in done.files))
-    produced, inputs = compile_files(path, options)
+    produced, inputs, warnings = compile_files(path, options)
     try:
         written = emit.write(folder, produced, options.table(), inputs)
     except OSError as error:
         raise _unwritable(folder, error) from error
-    return Build(folder, written, tuple(sorted(produced)))
+    return Build(folder, written, tuple(sorted(produced)), warnings)
 
 
 def up_to_date(path: Path, folder: Path, options: Options) -> Manifest | None:
@@ -147,19 +148,19 @@ def up_to_date(path: Path, folder: Path, options: Options) -> Manifest | None:
     return emit.up_to_date(folder, options.table(), read_inputs(path, old.uses))
 
 
-def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes]:
-    """All files of a spec, and the hashes of what they were made from. Raises SpecError."""
+def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes, tuple[Diagnostic, ...]]:
+    """All files of a spec, the hashes of what they were made from, and warnings. Raises SpecError."""
     if options.tiles is not None:
         read_source(options.tiles)
     syntax = parse(path)
     model = check(path, syntax)
     produced = files(model, lower(model), options)
-    return produced, read_inputs(path, [line.text for line in syntax.uses])
+    return produced, read_inputs(path, [line.text for line in syntax.uses]), model.library.warnings
 
 
 def drift(path: Path, out: Path, options: Options) -> tuple[Drift, ...]:
     """How the output folder differs from what `build` would leave there. Writes nothing. Raises SpecError."""
-    produced, inputs = compile_files(path, options)
+    produced, inputs, _ = compile_files(path, options)
     return emit.drift(folder_of(path, out), produced, options.table(), inputs)
 
 

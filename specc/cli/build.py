@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from specc import pipeline
-from specc.cli.output import FAILED, count, print_json
+from specc.cli.output import FAILED, count, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.emit import Drift
 from specc.inputs import TARGETS, Options
@@ -54,6 +54,7 @@ def chosen_targets(names: list[str]) -> tuple[str, ...]:
 
 def _build(spec: Path, out: Path, options: Options, as_json: bool) -> bool:
     done = pipeline.build(spec, out, options)
+    print_warnings(done.warnings)
     if as_json:
         print_json({"ok": True, **build_values(done)})
     else:

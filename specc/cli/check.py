@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specc import pipeline
-from specc.cli.output import FAILED, print_json
+from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def check(
 
     number = _new_seed() if seed is None else seed
     model = pipeline.check(spec, pipeline.parse(spec))
+    print_warnings(model.library.warnings)
     kernels = _kernels(model, node)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)

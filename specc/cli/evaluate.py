@@ -91,7 +91,7 @@ def _save(path: Path, arrays: Mapping[str, npt.NDArray[np.float64]]) -> None:
 
     try:
         with path.open("wb") as file:
-            np.savez(file, **{name: arrays[name] for name in sorted(arrays)})
+            np.savez(file, **{name: arrays[name] for name in sorted(arrays)})  # type: ignore[arg-type]
     except OSError as error:
         raise SpecError([Diagnostic("E502", f"cannot write `{path}`: {error.strerror}")]) from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 from specc.diagnostics import Diagnostic, SpecError
 
@@ -20,6 +21,12 @@ def print_errors(error: SpecError, as_json: bool) -> None:
         print_json({"ok": False, "errors": [diagnostic_values(d) for d in error.diagnostics]})
         return
     print("\n".join(d.render() for d in error.diagnostics), file=sys.stderr)
+
+
+def print_warnings(warnings: Sequence[Diagnostic]) -> None:
+    """On the standard error, so that a report stays clean."""
+    for warning in warnings:
+        print(warning.render(), file=sys.stderr)
 
 
 def diagnostic_values(diagnostic: Diagnostic) -> dict[str, object]:
