@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC := specs/gemma4.spec
 TESTS ?= tests
+OLDEST_TRITON := 3.6.0
 
 .PHONY: build test test-slow lint check-generated gpu-cases clean
 
@@ -15,8 +16,8 @@ build: $(VENV)/.base
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q $(TESTS)
 
-test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 -q -m slow $(TESTS)
+test-slow: $(VENV)/.dev $(VENV)/oldest-triton
+	SPECC_OLDEST_TRITON=$(VENV)/oldest-triton $(BIN)/python -m pytest -n 2 -q -m slow $(TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -41,6 +42,9 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 # What bench/gpu_check.py takes along to a machine with a GPU.
 gpu-cases: $(VENV)/.dev
 	$(BIN)/python bench/make_gpu_cases.py $(SPEC) --out bench/gpu_cases.npz
+
+$(VENV)/oldest-triton: | $(BIN)/python
+	$(PIP) install --no-deps --target $@ triton==$(OLDEST_TRITON)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

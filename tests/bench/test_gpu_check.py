@@ -76,7 +76,7 @@ def test_right_results_pass_at_every_sampled_place(cases: list[gpu_check.Case]) 
     for case in cases:
         row = gpu_check.check(case, stand_in(case), operands(case))
         assert (row.wrong, row.note) == (0, ""), (case.kernel, row.note)
-        assert row.checked > 20 and row.used <= 1
+        assert row.checked >= 20 and row.used <= 1
 
 
 @pytest.mark.parametrize("spoil", [lambda y: y * 1.02, lambda y: -y, lambda y: y.roll(1, -1), lambda y: y.roll(1, 0)])
