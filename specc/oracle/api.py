@@ -145,9 +145,7 @@ class _Run:
         if unknown:
             raise ValueError(f"{self.formula.op} has no result `{unknown[0]}`")
         with np.errstate(all="ignore"):
-            return {
-                q.tensor.name: fill(q, boxes[q.tensor.name], self.evaluator) for q in self.formula.equations
-            }
+            return {q.tensor.name: fill(q, boxes[q.tensor.name], self.evaluator) for q in self.formula.equations}
 
     def box(self, name: str, at: Chosen | None) -> Box:
         return places(self._equation(name), self.sizes, at)

@@ -109,9 +109,7 @@ class Float64:
         """Room for a result."""
         return Values(axes, np.full(shape, np.nan))
 
-    def join(
-        self, axes: tuple[str, ...], shape: tuple[int, ...], parts: Sequence[tuple[Array, Values]]
-    ) -> Values:
+    def join(self, axes: tuple[str, ...], shape: tuple[int, ...], parts: Sequence[tuple[Array, Values]]) -> Values:
         """Values over `shape`, put together from parts at places along the first axis."""
         data = np.zeros(shape, np.result_type(*(v.data.dtype for _, v in parts)) if parts else np.float64)
         for places, part in parts:

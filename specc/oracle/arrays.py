@@ -71,11 +71,7 @@ class Values:
         """For truth values: whether one holds along `axes`."""
         drop = tuple(k for k, a in enumerate(self.axes) if a in axes)
         kept = tuple(a for a in self.axes if a not in axes)
-        return (
-            self.map(lambda x: np.asarray(x.max(axis=drop, initial=0)).astype(x.dtype), kept)
-            if drop
-            else self
-        )
+        return self.map(lambda x: np.asarray(x.max(axis=drop, initial=0)).astype(x.dtype), kept) if drop else self
 
 
 def scalar(value: Any) -> Values:
@@ -129,9 +125,7 @@ def checked(name: str, axis: int, index: Values, size: int, guard: Values | None
     return Values(index.axes, np.clip(index.data, 0, max(size - 1, 0)))
 
 
-def gather(
-    name: str, source: Values, indices: Sequence[Values], guard: Values | None, budget: Budget
-) -> Values:
+def gather(name: str, source: Values, indices: Sequence[Values], guard: Values | None, budget: Budget) -> Values:
     """`source[indices]` for an operand or table `source`, whose own axes have no meaning here. Only the
     elements that are read are touched. Raises IndexError, TooLarge."""
     shape = source.data.shape

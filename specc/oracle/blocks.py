@@ -50,9 +50,7 @@ def _split(q: FormulaEquation, where: Box, size: int, evaluator: Evaluator) -> I
     axis = max(q.indices, key=lambda v: (where[v].size > 1 and v not in times, where[v].size), default=None)
     if axis is None or where[axis].size < 2:
         limit = evaluator.budget.limit
-        raise MemoryError(
-            f"one element of `{q.tensor.name}` needs {size} bytes at once, the limit is {limit}"
-        )
+        raise MemoryError(f"one element of `{q.tensor.name}` needs {size} bytes at once, the limit is {limit}")
     count = min(where[axis].size, max(2, -(-size // evaluator.budget.limit)))
     for part in np.array_split(where[axis], count):
         yield {**where, axis: part}

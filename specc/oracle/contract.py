@@ -11,9 +11,7 @@ from specc.oracle.arithmetic import Float64
 from specc.oracle.arrays import Array, Budget, Values, align, shape_of
 
 
-def contract(
-    field: Float64, factors: Sequence[Values], axis: str, mask: Values | None, budget: Budget
-) -> Values:
+def contract(field: Float64, factors: Sequence[Values], axis: str, mask: Values | None, budget: Budget) -> Values:
     """Σ over `axis` of the product of `factors`, each of which has that axis, where `mask` holds. A factor
     where the mask is false does not count, be it inf or NaN. Raises TooLarge."""
     if mask is None:

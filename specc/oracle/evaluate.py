@@ -123,9 +123,7 @@ class Evaluator:
             case Neg(arg, sort):
                 inner = self.value(arg, scope)
                 return (
-                    Values(inner.axes, -inner.data)
-                    if sort is Sort.INDEX
-                    else self.number.neg(self.number.real(inner))
+                    Values(inner.axes, -inner.data) if sort is Sort.INDEX else self.number.neg(self.number.real(inner))
                 )
             case Cmp(op, left, right):
                 return self._compare(op, left, right, scope)
@@ -181,9 +179,7 @@ class Evaluator:
             out = self.number.both(a, b) if op == "and" else negate(self.number.both(negate(a), negate(b)))
         return out
 
-    def _apply(
-        self, params: Sequence[Var], body: Expr, sort: Sort, args: Sequence[Expr], scope: Scope
-    ) -> Values:
+    def _apply(self, params: Sequence[Var], body: Expr, sort: Sort, args: Sequence[Expr], scope: Scope) -> Values:
         values = {
             p.name: self.value(a, scope) if p.sort is Sort.INDEX else self.real(a, scope)
             for p, a in zip(params, args, strict=True)
@@ -212,13 +208,9 @@ class Evaluator:
         """Each side over its own places of the one axis that decides."""
         axis = cond.axes[0]
         places = (np.flatnonzero(cond.data), np.flatnonzero(~cond.data))
-        sides = [
-            self._side(s, e.sort, scope.take(axis, p)) for s, p in zip((e.then, e.other), places, strict=True)
-        ]
+        sides = [self._side(s, e.sort, scope.take(axis, p)) for s, p in zip((e.then, e.other), places, strict=True)]
         axes = (axis, *(a for a in merge(*sides) if a != axis))
         lengths = {a: s.length(a) for s in sides for a in s.axes}
         shape = (cond.data.size, *(lengths[a] for a in axes[1:]))
         self.budget.check(shape)
-        return self.number.join(
-            axes, shape, [(p, s.expand(axes)) for p, s in zip(places, sides, strict=True)]
-        )
+        return self.number.join(axes, shape, [(p, s.expand(axes)) for p, s in zip(places, sides, strict=True)])

@@ -66,6 +66,4 @@ def _pointwise(rec: Recurrence) -> tuple[str, ...]:
     reads = [n.indices for n in nodes if isinstance(n, State) and n.name == rec.name]
     bound = {n.var for n in nodes if isinstance(n, Reduce)}
     names = [name for name, _ in rec.indices]
-    return tuple(
-        name for k, name in enumerate(names) if name not in bound and all(r[k] == Var(name) for r in reads)
-    )
+    return tuple(name for k, name in enumerate(names) if name not in bound and all(r[k] == Var(name) for r in reads))

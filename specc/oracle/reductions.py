@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from specc.oracle.evaluate import Evaluator
 
 
-def _range(
-    ev: Evaluator, var: str, extent: Expr, where: Expr | None, scope: Scope
-) -> tuple[Scope, str, Values | None]:
+def _range(ev: Evaluator, var: str, extent: Expr, where: Expr | None, scope: Scope) -> tuple[Scope, str, Values | None]:
     """The scope in which `var` runs over the places of its range where `where` holds anywhere; the name of
     its axis; and the mask that says where, if it is not everywhere."""
     ends = ev.value(extent, scope)

@@ -14,9 +14,7 @@ Chosen = Mapping[str, Mapping[str, Any]]
 """Per result, per index variable: positions, or a slice."""
 
 
-def bind(
-    formula: Formula, tensors: Mapping[str, Array], sizes: Mapping[str, int] | None = None
-) -> dict[str, int]:
+def bind(formula: Formula, tensors: Mapping[str, Array], sizes: Mapping[str, int] | None = None) -> dict[str, int]:
     """Run-time sizes out of the shapes of all inputs. Raises ValueError where operands are missing, unknown,
     of a wrong rank or kind, or where shapes contradict each other, the formula or `sizes`."""
     known = {t.name for t in formula.inputs}

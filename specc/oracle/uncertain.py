@@ -156,9 +156,7 @@ class Uncertain(Float64):
         doubt = Values(decided.axes, decided.error)
         if axis in decided.axes:
             k = decided.axes.index(axis)
-            doubt = Values(
-                tuple(x for x in decided.axes if x != axis), decided.error.max(axis=k, initial=0.0)
-            )
+            doubt = Values(tuple(x for x in decided.axes if x != axis), decided.error.max(axis=k, initial=0.0))
         axes, (v, d) = align(out, doubt)
         shape = np.broadcast_shapes(v.data.shape, d.data.shape)
         return self._with(axes, np.broadcast_to(v.data, shape), _error(v) + d.data)
@@ -166,9 +164,7 @@ class Uncertain(Float64):
     def empty(self, axes: tuple[str, ...], shape: tuple[int, ...]) -> Values:
         return Values(axes, np.full(shape, np.nan), np.full(shape, np.inf))
 
-    def join(
-        self, axes: tuple[str, ...], shape: tuple[int, ...], parts: Sequence[tuple[Array, Values]]
-    ) -> Values:
+    def join(self, axes: tuple[str, ...], shape: tuple[int, ...], parts: Sequence[tuple[Array, Values]]) -> Values:
         v = super().join(axes, shape, parts)
         if all(p.error is None for _, p in parts):
             return v
@@ -186,9 +182,7 @@ class Uncertain(Float64):
 def _log_error(a: Values, shift: float = 0.0) -> Array:
     """How far log(a + shift) is off."""
     share = np.asarray(_error(a)) / np.abs(a.data + shift)
-    return np.where(
-        share < 1, -np.log1p(-np.minimum(share, 1 - U)), np.where(np.asarray(_error(a)) == 0, 0.0, np.inf)
-    )
+    return np.where(share < 1, -np.log1p(-np.minimum(share, 1 - U)), np.where(np.asarray(_error(a)) == 0, 0.0, np.inf))
 
 
 def _propagated(fn: str, a: Values, v: Array) -> Array:

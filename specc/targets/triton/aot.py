@@ -113,9 +113,7 @@ def compile_kernel(
         return _report(compiled.metadata, arch, cubin)
 
 
-def _types(
-    fn: JITFunction[Any], signature: Mapping[str, str], constexprs: Mapping[str, Any]
-) -> dict[str, str]:
+def _types(fn: JITFunction[Any], signature: Mapping[str, str], constexprs: Mapping[str, Any]) -> dict[str, str]:
     """The type of every parameter in order, `constexpr` for constants."""
     names = [p.name for p in fn.params]
     given = {**signature, **dict.fromkeys(constexprs, "constexpr")}
@@ -143,9 +141,7 @@ def _hints(
 ) -> dict[tuple[int, ...], list[list[Any]]]:
     wrong = [name for name in divisible if not signature.get(name, "").startswith(("*", "i", "u"))]
     if wrong:
-        raise CompileError(
-            f"{fn.__name__}: divisibility holds for pointers and integers, not {', '.join(wrong)}"
-        )
+        raise CompileError(f"{fn.__name__}: divisibility holds for pointers and integers, not {', '.join(wrong)}")
     names = [p.name for p in fn.params]
     return {(names.index(name),): [["tt.divisibility", _DIVISOR]] for name in divisible}
 

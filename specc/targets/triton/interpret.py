@@ -74,9 +74,7 @@ class _Mode:
 
 
 @contextmanager
-def interpreted(
-    programs: Sampler | None = None, widen: bool = False, check_once: bool = True
-) -> Iterator[Trace]:
+def interpreted(programs: Sampler | None = None, widen: bool = False, check_once: bool = True) -> Iterator[Trace]:
     """Interprets every kernel launch inside the block.
 
     `programs(kernel, grid)` chooses the program ids that run (all of them if None). `widen` computes in real
@@ -99,9 +97,7 @@ def interpreted(
         JITFunction.run = before
 
 
-def _launch(
-    mode: _Mode, jit: JITFunction[Any], grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> None:
+def _launch(mode: _Mode, jit: JITFunction[Any], grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     bound = _bind(jit, args, kwargs)
     size = _grid_size(grid, bound)
     chosen = _chosen(mode.programs, jit.__name__, size)
@@ -119,9 +115,7 @@ def _launch(
     mode.trace.record(Launch(jit.__name__, size, chosen), log)
 
 
-def _run_program(
-    jit: JITFunction[Any], builder: GuardedBuilder, program: Program, values: Mapping[str, Any]
-) -> None:
+def _run_program(jit: JITFunction[Any], builder: GuardedBuilder, program: Program, values: Mapping[str, Any]) -> None:
     builder.set_grid_idx(*program)
     try:
         rewritten(jit)(**values)
@@ -202,17 +196,13 @@ def _check_tensor(name: str, tensor: torch.Tensor, widen: bool) -> None:
         raise ValueError(f"{name} is {tensor.dtype}; real arithmetic takes float64 tensors")
 
 
-def _argument(
-    builder: GuardedBuilder, parameter: Any, value: Any, regions: Mapping[tuple[str, int], Region]
-) -> Any:
+def _argument(builder: GuardedBuilder, parameter: Any, value: Any, regions: Mapping[tuple[str, int], Region]) -> Any:
     """What a kernel sees of an argument: constants as they are, tensors as pointers, numbers as scalars."""
     value = value.value if isinstance(value, tl.constexpr) else value
     if parameter.is_constexpr or value is None:
         return value
     if isinstance(value, tuple):
-        return tuple(
-            _plain_argument(builder, v, regions.get((parameter.name, i))) for i, v in enumerate(value)
-        )
+        return tuple(_plain_argument(builder, v, regions.get((parameter.name, i))) for i, v in enumerate(value))
     return _plain_argument(builder, value, regions.get((parameter.name, 0)), parameter.annotation_type)
 
 

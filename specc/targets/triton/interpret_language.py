@@ -138,9 +138,7 @@ def _hint(x: Any, values: Any, check: Callable[[Any, int], bool], _semantic: Any
     if len(listed) != max(1, len(x.shape)):
         raise KernelError(f"a hint needs {max(1, len(x.shape))} values, not {len(listed)}")
     if len(x.shape) < 2 and not check(x.handle.data, int(listed[0])):
-        raise FalseHint(
-            f"{check.__name__.removeprefix('_is_')} {listed[0]} does not hold for {x.handle.data}"
-        )
+        raise FalseHint(f"{check.__name__.removeprefix('_is_')} {listed[0]} does not hold for {x.handle.data}")
     return x
 
 

@@ -57,9 +57,7 @@ class GuardedMemory(InterpreterBuilder):  # type: ignore[misc]
         steps = offset.data.astype(np.int64).view(np.uint64)
         return TensorHandle(ptr.data + steps * width, ptr.dtype, ptr.attr)
 
-    def _locate(
-        self, ptr: TensorHandle, mask: Array | None, width: int, verb: str
-    ) -> tuple[Region, Array] | None:
+    def _locate(self, ptr: TensorHandle, mask: Array | None, width: int, verb: str) -> tuple[Region, Array] | None:
         """The tensor and the byte offsets that active lanes touch (None if no lane is active)."""
         addresses = ptr.data if mask is None else ptr.data[mask]
         if addresses.size == 0:
@@ -111,9 +109,7 @@ class GuardedMemory(InterpreterBuilder):  # type: ignore[misc]
             values[active] = region.view(kind).take(offsets // np.uint64(kind.itemsize))
         return TensorHandle(values, element)
 
-    def _inactive(
-        self, shape: tuple[int, ...], kind: np.dtype[Any], element: Any, other: TensorHandle | None
-    ) -> Array:
+    def _inactive(self, shape: tuple[int, ...], kind: np.dtype[Any], element: Any, other: TensorHandle | None) -> Array:
         """What masked lanes read. Triton drops an `other` that is zero: `other_given` tells it from none."""
         if other is not None:
             return np.array(np.broadcast_to(other.data, shape), dtype=kind)
@@ -142,9 +138,7 @@ class GuardedMemory(InterpreterBuilder):  # type: ignore[misc]
     def _note(self, region: Region, offsets: Array, width: int, atomic: bool) -> None:
         self.log.add(region, offsets.astype(np.int64).ravel() + region.start, width, atomic)
 
-    def create_atomic_rmw(
-        self, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any
-    ) -> TensorHandle:
+    def create_atomic_rmw(self, rmwOp: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> TensorHandle:
         refuse_storage_type(val)
         self._guard_atomic(ptr, None if mask.data.all() else np.broadcast_to(mask.data, ptr.data.shape))
         solid = (TensorHandle(np.ascontiguousarray(x.data), x.dtype) for x in (ptr, val, mask))
@@ -161,18 +155,14 @@ class GuardedMemory(InterpreterBuilder):  # type: ignore[misc]
         if found is not None:
             self._note(*found, width, atomic=True)
 
-    def create_descriptor_load(
-        self, desc: Any, indices: Sequence[TensorHandle], *policy: Any
-    ) -> TensorHandle:
+    def create_descriptor_load(self, desc: Any, indices: Sequence[TensorHandle], *policy: Any) -> TensorHandle:
         ptrs, mask = self._materialize(desc, indices)
         kind = numeric.numpy_type(ptrs.get_element_ty())
         pad = np.nan if desc.padding == ir.PADDING_OPTION.PAD_NAN else 0
         other = TensorHandle(np.full(ptrs.data.shape, pad, dtype=kind), ptrs.get_element_ty())
         return self.create_masked_load(ptrs, mask, other)
 
-    def create_descriptor_store(
-        self, desc: Any, value: TensorHandle, indices: Sequence[TensorHandle]
-    ) -> None:
+    def create_descriptor_store(self, desc: Any, value: TensorHandle, indices: Sequence[TensorHandle]) -> None:
         ptrs, mask = self._materialize(desc, indices)
         self.create_masked_store(ptrs, value, mask)
 

@@ -116,9 +116,7 @@ def matmul(a: Array, b: Array, precision: str) -> Array:
             total: Array = _product(a_high, b_high) + low
             return total
         case _:
-            raise ValueError(
-                f"input_precision {precision!r} is not simulated; use 'tf32', 'tf32x3' or 'ieee'"
-            )
+            raise ValueError(f"input_precision {precision!r} is not simulated; use 'tf32', 'tf32x3' or 'ieee'")
 
 
 def _through_torch(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Array], Array]:

@@ -118,9 +118,7 @@ def _not(value: Any) -> Any:
 
 def _test(value: Any) -> bool:
     if isinstance(value, tl.tensor) and value.shape:
-        raise KernelError(
-            f"a condition must be a scalar, not a block of shape {list(value.handle.data.shape)}"
-        )
+        raise KernelError(f"a condition must be a scalar, not a block of shape {list(value.handle.data.shape)}")
     return bool(value)
 
 

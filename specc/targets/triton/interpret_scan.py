@@ -84,9 +84,7 @@ def reduce_along(
     refuse_storage_type(*(x.handle for x in input))
     kinds = [x.dtype for x in input]
     rank = input[0].handle.data.ndim
-    data = [
-        x.handle.data.reshape(-1) if axis is None else np.moveaxis(x.handle.data, axis, -1) for x in input
-    ]
+    data = [x.handle.data.reshape(-1) if axis is None else np.moveaxis(x.handle.data, axis, -1) for x in input]
     fast = _fast_reduction(combine_fn)
     out = [_folded(fast, data[0])] if fast else _halved(data, combine_fn, kinds)
     if keep:

@@ -37,9 +37,7 @@ class Region:
         """The region as a flat array that shares its memory."""
         if kind not in self._views:
             memory = (ctypes.c_char * self.size).from_address(self.start)
-            self._views[kind] = np.frombuffer(
-                memoryview(memory), dtype=kind, count=self.size // kind.itemsize
-            )
+            self._views[kind] = np.frombuffer(memoryview(memory), dtype=kind, count=self.size // kind.itemsize)
         return self._views[kind]
 
 
