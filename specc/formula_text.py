@@ -26,6 +26,7 @@ from specc.ops import (
     Softmax,
     State,
     Var,
+    children,
 )
 
 LEVEL = {"or": 1, "and": 2, "cmp": 4, "+": 5, "-": 5, "·": 6, "/": 6, "//": 6, "%": 6, "neg": 7, "^": 8}
@@ -33,12 +34,23 @@ SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 COMPARE = {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}
 
 
+EXACT = 2**20
+"""Largest denominator, a power of two, with which a number is written exactly."""
+
+
 def number_text(value: Fraction) -> str:
-    """`5376`, `1e-06`, `0.044715`, `1/3`: the shortest text that gives the value back."""
+    """`5376`, `1e-06`, `0.044715`, `1/3`: the shortest text that gives the value back. A float64 with a longer tail is
+    written as the shortest decimal that rounds to it: `73.32121111929344`."""
     if value.denominator == 1:
         return str(value.numerator)
-    text = repr(float(value))
-    return text if Fraction(text) == value else f"{value.numerator}/{value.denominator}"
+    try:
+        text = repr(float(value))
+    except OverflowError:
+        return f"{value.numerator}/{value.denominator}"
+    binary = value.denominator & (value.denominator - 1) == 0 and value.denominator > EXACT
+    if Fraction(text) == value or (binary and float(value) == value):
+        return text
+    return f"{value.numerator}/{value.denominator}"
 
 
 def expr_text(e: Expr) -> str:
@@ -54,7 +66,7 @@ def _text(e: Expr, outer: int) -> str:
     match e:
         case Num(value):
             text = number_text(value)
-            return _wrap(text, 6 if "/" in text else 9, outer)
+            return _wrap(text, 6 if "/" in text else 7 if value < 0 else 9, outer)
         case Pi():
             return "π"
         case Size(name) | Var(name):
@@ -120,8 +132,18 @@ def _open(e: Expr) -> bool:
 
 def _reduce(e: Reduce) -> str:
     where = "" if e.where is None else f" | {_text(e.where, 0)}"
-    head = f"{e.op}_{{{e.var} < {_text(e.extent, 5)}{where}}}" if where else f"{e.op}_{e.var}"
+    seen = not where and any(_indexes(e.var, c) for c in children(e)[1:])
+    head = f"{e.op}_{e.var}" if seen else f"{e.op}_{{{e.var} < {_text(e.extent, 5)}{where}}}"
     return f"{head} {_text(e.body, 6)}"
+
+
+def _indexes(var: str, e: Expr) -> bool:
+    """Whether `var` alone indexes something in `e`, which tells its range."""
+    if isinstance(e, Reduce) and e.var == var:
+        return False
+    if isinstance(e, Load | State) and Var(var) in e.indices:
+        return True
+    return any(_indexes(var, c) for c in children(e))
 
 
 def _logic(op: str, args: tuple[Expr, ...], outer: int) -> str:
