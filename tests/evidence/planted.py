@@ -113,3 +113,40 @@ FORMULA_FAULTS: dict[str, tuple[str, str, str]] = {
     ),
     "residual subtracted": ("residual", "else x[.., i] + r · h[.., i]", "else x[.., i] - r · h[.., i]"),
 }
+
+Swaps = tuple[tuple[str, str], ...]
+
+STORE = "    tl.store(y_row + i,"
+DOT = 'acc = tl.dot(x, w, acc, input_precision="ieee")'
+TEXT_FAULTS: dict[str, tuple[str, Swaps]] = {
+    "padded lanes in the mean": ("rmsnorm", (("other=0.0", "other=1.0"), ("tl.where(i_in, x * x, 0.0)", "x * x"))),
+    "TF32 products": ("linear", (('"ieee"', '"tf32"'),)),
+    "bfloat16 accumulator": ("linear", ((DOT, f"{DOT}.to(tl.bfloat16).to(tl.float32)"),)),
+    "last K tile dropped": ("linear", (("range(0, 200, BLOCK_K)", "range(0, 200 - BLOCK_K, BLOCK_K)"),)),
+    "input overwritten": (
+        "rmsnorm",
+        ((STORE, f"    tl.store(x_row + i, y.to(x_ptr.dtype.element_ty), mask=t_in & i_in)\n{STORE}"),),
+    ),
+    "1 + w formed in storage": (
+        "rmsnormOffset",
+        (("(1.0 + w)", "(1.0 + w).to(w_ptr.dtype.element_ty).to(tl.float32)"),),
+    ),
+    "rows past the end": ("residual", (("element_ty), mask=t_in & i_in)", "element_ty), mask=i_in)"),)),
+    "a row written twice": (
+        "rmsnorm",
+        ((STORE, f"    tl.store(y_row + i, y.to(y_ptr.dtype.element_ty), mask=t_in & i_in)\n{STORE}"),),
+    ),
+}
+"""Faults of the machine, planted in the generated text: what stands there, and what is put there."""
+
+
+def planted_text(node: Node, swaps: Swaps) -> tuple[Kernel, str]:
+    """The right kernel, and its generated file with the faults in it."""
+    from specc.targets.triton.emit import emit
+
+    kernel = node.kernel(library())
+    text = emit(kernel)
+    for old, new in swaps:
+        assert old in text, f"{old!r} is nowhere in the generated file"
+        text = text.replace(old, new)
+    return kernel, text

@@ -6,7 +6,7 @@ import pytest
 
 from specc.evidence.check import Executor, Report, Status, check_kernel
 from specc.evidence.execute import TorchExecutor, TritonExecutor
-from tests.evidence.planted import FORMULA_FAULTS, NODES, library, planted, swap
+from tests.evidence.planted import FORMULA_FAULTS, NODES, TEXT_FAULTS, library, planted, planted_text, swap
 
 EXECUTORS: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor()}
 
@@ -28,3 +28,12 @@ def test_a_triton_kernel_of_a_wrong_formula_is_refuted(fault: str) -> None:
     report = check_kernel(planted(NODES[node], swap(old, new)), EXECUTORS["triton"], examples=4, number=1)
     assert report.status is Status.REFUTED
     assert report.counterexample is not None and report.counterexample.failed
+
+
+@pytest.mark.parametrize("fault", TEXT_FAULTS)
+def test_a_triton_kernel_with_a_fault_of_the_machine_is_refuted(fault: str) -> None:
+    node, swaps = TEXT_FAULTS[fault]
+    kernel, text = planted_text(NODES[node], swaps)
+    report = check_kernel(kernel, TritonExecutor({kernel.name: text}), examples=4, number=1)
+    assert report.status is Status.REFUTED
+    assert report.counterexample is not None and max(dict(report.counterexample.case.sizes).values()) <= 33
