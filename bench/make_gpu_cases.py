@@ -167,8 +167,8 @@ def flops(kernel: Kernel, sizes: Sizes, places: tuple[int, ...], node: NodeVaria
         case Contraction(rows=rows, columns=n, inner=k):
             return 2.0 * float(np.prod([_extent(a.extent, sizes) for a in (*rows, n, k)]))
         case Attention(head=head, inner=e, columns=d, decode=decode):
-            rows = np.resize(np.array(places), sizes["B" if decode else "T"])
-            keys = np.minimum(rows + (0 if decode else 1), constants(node).get("window", np.inf)).sum()
+            seen = np.resize(np.array(places), sizes["B" if decode else "T"])
+            keys = np.minimum(seen + (0 if decode else 1), constants(node).get("window", np.inf)).sum()
             heads, width = _extent(head.extent, sizes), _extent(e.extent, sizes) + _extent(d.extent, sizes)
             return float(2.0 * keys * heads * width)
     return 0.0
