@@ -38,11 +38,13 @@ class Tiles:
     """Terms are added in index order, `tile` at a time; inside a tile the order is free, as is whether the running sum
     takes part. Each term costs at most `per_term` unit roundoffs of what has been added so far.
 
-    A kernel whose own tile divides `tile` conforms.
+    A kernel whose own tile divides `tile` conforms. `restarts`: the terms may also be summed in several runs of
+    neighbours (the splits of a decode kernel), whose sums are then added.
     """
 
     tile: int
     per_term: float = 1.0
+    restarts: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,13 +96,16 @@ HOPPER = Instruction(16, 2)
 
 @dataclass(frozen=True)
 class Depth:
-    """How each kind of reduction is summed. `key_block`: the least number of keys between two rescalings of an online
-    softmax; `keys`: the order in which its weighted values are added."""
+    """How each kind of reduction is summed. `keys`: the weighted values of a softmax; `weights`: its denominator.
+    `key_block`: the least number of keys between two rescalings of an online softmax. `normalise_first`: weights are
+    divided by their sum before they meet the values."""
 
     contraction: Summation
     row: Summation
     keys: Summation
+    weights: Summation
     key_block: int = 16
+    normalise_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -156,17 +161,17 @@ TORCH_FUNCTIONS: dict[str, Accuracy] = {
 """What PyTorch calls on a CPU."""
 
 
-def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: int = 256) -> Numerics:
+def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: int = 512) -> Numerics:
     """Triton on a GPU of sm_80 or later and in its interpreter. `tile`: a multiple of every tile of an inner axis
     (of K in a contraction, of keys in attention) that a kernel may use."""
     per_term = max(1.0, instruction.per_term)
-    tiles = Tiles(tile, per_term)
-    depth = Depth(contraction=tiles, row=AnyOrder(lanes=32), keys=tiles)
+    tiles, keys = Tiles(tile, per_term), Tiles(tile, per_term, restarts=True)
+    depth = Depth(tiles, AnyOrder(lanes=32), keys, AnyOrder(lanes=16), key_block=16)
     return Numerics(storage, depth, TRITON_FUNCTIONS, flush=FORMATS["float32"].tiny, name="triton")
 
 
 def torch(storage: Mapping[str, str], accumulator: str = "float32") -> Numerics:
     """PyTorch on a CPU, computing in `accumulator` and storing at the end, sums in any order."""
-    depth = Depth(AnyOrder(), AnyOrder(), AnyOrder())
+    depth = Depth(AnyOrder(), AnyOrder(), AnyOrder(), AnyOrder(), normalise_first=True)
     flush = FORMATS[accumulator].tiny
     return Numerics(storage, depth, TORCH_FUNCTIONS, accumulator, flush, name=f"torch {accumulator}")

@@ -146,22 +146,23 @@ def _softmax_in(e: Expr, var: str) -> tuple[Softmax, str | None] | None:
     return None
 
 
-def _weights(ev: Evaluator, e: Softmax, scope: Scope) -> softmax.Weights:
+def _weights(ev: Evaluator, e: Softmax, scope: Scope, block: int) -> softmax.Weights:
     visible = Truth((), YES, YES) if e.visible is None else ev.truth(e.visible, scope)
     if not np.all(visible.certain):
         raise NotSupported("visibility that depends on inexact numbers")
     score = ev.real(e.score, scope.only(visible))
-    return softmax.weights(ev.arithmetic, score, visible, e.var, len(scope.positions[e.var]))
+    return softmax.weights(ev.arithmetic, score, visible, e.var, len(scope.positions[e.var]), block)
 
 
 def softmax_weights(ev: Evaluator, e: Softmax, scope: Scope) -> Val:
     """Weights at the positions of `e.var` in scope; the sum runs over the whole extent."""
-    found = _weights(ev, e, scope.bind(e.var, ev.extent(e.extent, scope)))
-    all_ = found.held
-    summed = row_sum(ev.arithmetic, all_, e.var, ev.numerics.depth.row)
-    at, here = all_.axes.index(e.var), scope.positions[e.var]
-    error = all_.error if all_.error.ndim == 0 else all_.error.take(here, at)
-    picked = Val(all_.axes, all_.value.take(here, at), error)
+    depth = ev.numerics.depth
+    found = _weights(ev, e, scope.bind(e.var, ev.extent(e.extent, scope)), depth.key_block)
+    every = found.held
+    summed = row_sum(ev.arithmetic, every, e.var, depth.weights)
+    at, here = every.axes.index(e.var), scope.positions[e.var]
+    error = every.error if every.error.ndim == 0 else every.error.take(here, at)
+    picked = Val(every.axes, every.value.take(here, at), error)
     return softmax.zero_if_empty(ev.arithmetic.div(picked, summed), found)
 
 
@@ -169,12 +170,14 @@ def _weighted(ev: Evaluator, weight: Expr, values: tuple[Expr, ...], var: str, s
     """Σ over keys of softmax · values, as one quotient of two sums."""
     node, role = _softmax_in(weight, var) or (None, None)
     assert node is not None
-    found = _weights(ev, node, scope)
-    summed = row_sum(ev.arithmetic, found.held, var, ev.numerics.depth.row)
+    value = reduce(ev.arithmetic.mul, (ev.real(v, scope) for v in values or (Num(Fraction(1)),)))
+    axes = union(value.axes, (var,))
+    value = full(ev.arithmetic.to_accumulator(value), axes, scope.shape(axes))
+    # Where values are not finite, a kernel may go key by key.
+    block = ev.numerics.depth.key_block if np.all(np.isfinite(value.value)) else 1
+    found = _weights(ev, node, scope, block)
+    summed = row_sum(ev.arithmetic, found.held, var, ev.numerics.depth.weights)
     dtype = None if role is None else ev.stored(role)
     held = found.held if dtype is None else softmax.round_probabilities(found.held, dtype)
-    value = reduce(ev.arithmetic.mul, (ev.real(v, scope) for v in values or (Num(Fraction(1)),)))
-    value = full(value, union(value.axes, (var,)), scope.shape(union(value.axes, (var,))))
-    value = softmax.hide_unseen(value, found, var)
-    top = contraction(ev.arithmetic, held, value, var, (ev.numerics.depth.keys,))
+    top = softmax.weighted_sum(ev.arithmetic, held, found, value, var)
     return softmax.zero_if_empty(ev.arithmetic.div(top, summed), found)

@@ -67,11 +67,15 @@ def _tiled_error(
     parts: Iterator[tuple[int, Array, Array]], how: Tiles, unit: float, zero: Array, carried: Array
 ) -> Array:
     """Rounding of a sum over tiles in order: each addition is off by a part of the running sum at that point, which is
-    at most what stood there before the tile and all that the tile adds."""
-    running, error = zero.copy(), zero.copy()
+    at most what stood there before the tile and all that the tile adds. A run that starts later sums to the
+    difference of two such."""
+    running, error, far = zero.copy(), zero.copy(), zero.copy()
     for n, total, size in parts:
-        share = gamma(how.per_term * n, unit)
-        error += share * (np.abs(running) + error + size + carried)
+        share = gamma(how.per_term * n + how.restarts, unit)
+        reach = np.abs(running) + size
+        if how.restarts:
+            far = np.maximum(far, reach)
+        error += share * (reach + far + error + carried)
         running += total
     return error
 

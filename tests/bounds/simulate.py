@@ -42,7 +42,8 @@ INDEX: dict[str, Callable[..., Any]] = {
 
 @dataclass
 class Simulator:
-    """Every index variable has an array axis of its own, in order of binding; `blocks` is the key block."""
+    """Every index variable has an array axis of its own, in order of binding. `blocks` is the key block of an online
+    softmax; 0: weights are divided by their sum before they meet the values."""
 
     tensors: Mapping[str, Any]
     sizes: Mapping[str, int]
@@ -187,6 +188,8 @@ class Simulator:
             seen = np.broadcast_to(self.value(node.visible, env), score.shape)
         value = self._full(self.value(_other_factor(e.body), env), env)
         shape = score.shape[:-1]
+        if not self.blocks:
+            return self._normalised(score, seen, value, role)
         top, total, acc = np.full(shape, F(-np.inf)), np.zeros(shape, F), np.zeros(shape, F)
         for start in range(0, score.shape[-1], self.blocks):
             part = slice(start, start + self.blocks)
@@ -200,6 +203,15 @@ class Simulator:
             acc = acc * shrink + self._sum(held * value[..., part])
             top = new
         return np.where(total > 0, acc / np.where(total > 0, total, F(1)), F(0))
+
+    def _normalised(self, score: Any, seen: Any, value: Any, role: str | None) -> Any:
+        s = np.where(seen, score, F(-np.inf))
+        top = s.max(-1, keepdims=True)
+        p = np.exp(s - np.where(np.isinf(top), F(0), top))
+        total = self._sum(p)[..., None]
+        share = p / np.where(total > 0, total, F(1))
+        held = share if role is None else round_to(share.astype(np.float64), self.storage[role]).astype(F)
+        return self._sum(held * value)
 
 
 def _weight(e: Expr) -> tuple[Softmax, str | None] | None:

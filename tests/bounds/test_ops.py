@@ -16,7 +16,7 @@ from specc.bounds.formats import Array
 from specc.instantiate import instantiate
 from specc.kernels import Kernel
 from specc.library import load_library
-from specc.ops import Num, Sort
+from specc.ops import Num, Size, Sort
 from tests.bounds.simulate import Simulator
 from tests.bounds.support import TOKENS, bound_of, kernel, normal, storage
 
@@ -71,15 +71,12 @@ def stored(name: str, rng: np.random.Generator, dtype: str, scale: float) -> dic
     return tensors
 
 
-def simulated(name: str, tensors: dict[str, Any], dtype: str, rng: np.random.Generator) -> Array:
+def simulated(name: str, tensors: dict[str, Any], dtype: str, rng: np.random.Generator, blocks: int = 16) -> Array:
+    """The stored result of a conforming kernel."""
     k = KERNELS[name]
-    sizes = {
-        d.name: n
-        for t in k.formula.inputs
-        for d, n in zip(t.dims, tensors[t.name].shape, strict=True)
-        if hasattr(d, "name")
-    }
-    run = Simulator(tensors, sizes, storage(dtype), rng, tuple(t.name for t in k.tables), int(rng.choice([16, 32, 64])))
+    dims = {t.name: t.dims for t in k.formula.inputs}
+    sizes = {d.name: n for t in dims for d, n in zip(dims[t], tensors[t].shape, strict=True) if isinstance(d, Size)}
+    run = Simulator(tensors, sizes, storage(dtype), rng, tuple(t.name for t in k.tables), blocks)
     (out,) = run.run(k.lowered).values()
     return round_to(np.asarray(out, np.float64), dtype)
 
@@ -91,10 +88,11 @@ def test_conforming_kernels_stay_in_their_bound(name: str, seed: int, dtype: str
     rng = np.random.default_rng(seed)
     tensors = stored(name, rng, dtype, scale)
     found = bound_of(KERNELS[name], tensors, dtype)
-    got = simulated(name, tensors, dtype, rng)
+    got = simulated(name, tensors, dtype, rng, int(rng.choice([16, 32, 64])))
     assert got.shape == found.value.shape
     assert np.all(accepts(got, found.value, found.error, dtype))
     cpu = bound_of(KERNELS[name], tensors, dtype, torch(storage(dtype)))
+    got = simulated(name, tensors, dtype, rng, 0)
     assert np.all(accepts(got, cpu.value, cpu.error, dtype))
 
 

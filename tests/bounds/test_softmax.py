@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from specc.bounds import round_to, triton
 from specc.bounds.arithmetic import Arithmetic
 from specc.bounds.formats import Array
-from specc.bounds.softmax import Weights, hide_unseen, round_probabilities, weights
+from specc.bounds.softmax import Weights, round_probabilities, weighted_sum, weights
 from specc.bounds.values import EXACT, Truth, Val
 from tests.bounds.support import normal, storage
 
@@ -23,7 +23,7 @@ def weigh(score: Array, error: float = 0.0, seen: Array | None = None) -> Weight
     n = len(score)
     visible = np.ones(n, bool) if seen is None else np.asarray(seen, bool)
     held = Val(("l",), score, np.full(n, error) if error else EXACT)
-    return weights(GPU, held, Truth(("l",), visible, np.ones((), bool)), "l", n)
+    return weights(GPU, held, Truth(("l",), visible, np.ones((), bool)), "l", n, 16)
 
 
 def online(score: Array, block: int) -> Array:
@@ -87,8 +87,20 @@ def test_rounded_weights_cover_any_scale_they_are_rounded_at(dtype: str) -> None
     assert round_probabilities(weigh(np.zeros(3)).held, dtype).error[()].max() == 0
 
 
-def test_values_are_hidden_only_where_no_row_sees_them() -> None:
-    seen = np.array([[True, False, False], [True, True, False]])
+def test_a_value_takes_part_only_in_rows_that_see_it() -> None:
+    seen = np.array([[True, False, False, True], [True, True, False, True], [True, True, False, False]])
     found = Weights(Val(("t", "l"), seen.astype(float)), seen)
-    value = Val(("l", "d"), np.array([[1.0], [np.inf], [np.nan]]))
-    np.testing.assert_array_equal(hide_unseen(value, found, "l").value, [[1], [np.inf], [0]])
+    value = Val(("l", "d"), np.array([[1.0, 2.0], [np.inf, 1.0], [np.nan, np.nan], [3.0, -np.inf]]))
+    out = weighted_sum(GPU, found.held, found, value, "l")
+    np.testing.assert_array_equal(out.value, [[4, -np.inf], [np.inf, -np.inf], [np.inf, 3]])
+    assert out.certain
+    value.value[3, 0] = np.nan
+    np.testing.assert_array_equal(
+        weighted_sum(GPU, found.held, found, value, "l").value[:, 0], [np.nan, np.nan, np.inf]
+    )
+
+
+def test_an_infinite_value_whose_weight_may_be_nothing_is_no_number() -> None:
+    found = weigh(np.array([0.0, -200.0]))
+    out = weighted_sum(GPU, found.held, found, Val(("l",), np.array([1.0, np.inf])), "l")
+    assert np.isnan(out.value)

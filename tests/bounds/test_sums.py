@@ -253,6 +253,17 @@ def test_the_running_sum_makes_the_bound_of_a_long_contraction_tight() -> None:
     assert np.median(tiled.error) < 0.005 * np.sqrt(21504)
 
 
+@given(SEEDS, st.integers(2, 6))
+def test_sums_that_start_again_hold_for_splits_in_any_number(seed: int, splits: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = np.concatenate([normal(rng, 300, scale=100), normal(rng, 300)])[None]
+    a[0, 299] -= a[0, :300].sum()
+    a = round_to(a, "float32")
+    found = product(a, np.ones((600, 1)), Tiles(64, restarts=True))
+    parts = [one_by_one(p)[0] for p in np.array_split(a, splits, axis=1)]
+    assert abs(float(one_by_one(np.array(parts)[None])[0]) - found.value[0, 0]) <= found.error[0, 0]
+
+
 def test_tiles_of_a_row_hold_too() -> None:
     x = normal(np.random.default_rng(1), 3000)
     found = row(x, Tiles(64))
