@@ -68,6 +68,10 @@ def total(body: Expr, where: Expr | None = None, extent: Expr | None = None) -> 
     return Reduce("Σ", "j", extent or whole(4), where, body)
 
 
+def moved(op: str, e: Expr, by: int) -> Bin:
+    return Bin(op, e, whole(by), Sort.INDEX)
+
+
 def only(f: object) -> Expr:
     return f.equations[0].expr  # type: ignore[attr-defined, no-any-return]
 
@@ -165,8 +169,8 @@ def test_a_rounded_constant_stays_rounded_but_for_exact_ones() -> None:
         (Bin("-", X, number("0"), Sort.REAL), X),
         (Bin("//", Var("t"), whole(1), Sort.INDEX), Var("t")),
         (Bin("%", Var("t"), whole(1), Sort.INDEX), whole(0)),
-        (Bin("-", Bin("+", Var("t"), whole(3), Sort.INDEX), whole(5), Sort.INDEX), Bin("-", Var("t"), whole(2), Sort.INDEX)),
-        (Bin("+", Bin("-", Var("t"), whole(3), Sort.INDEX), whole(3), Sort.INDEX), Var("t")),
+        (moved("-", moved("+", Var("t"), 3), 5), moved("-", Var("t"), 2)),
+        (moved("+", moved("-", Var("t"), 3), 3), Var("t")),
         (Neg(Neg(X, Sort.REAL), Sort.REAL), X),
         (Select(TRUE, X, W, Sort.REAL), X),
         (Bin("//", whole(-7), whole(2), Sort.INDEX), whole(-4)),
