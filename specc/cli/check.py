@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,7 +36,7 @@ def check(
     number = _new_seed() if seed is None else seed
     model = pipeline.check(spec, pipeline.parse(spec))
     print_warnings(model.library.warnings)
-    kernels = _kernels(model, node)
+    kernels, keys = _kernels(model, node)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
     reports: list[Report] = []
@@ -45,7 +46,7 @@ def check(
         if report.counterexample is not None and not report.shared:
             files[id(report)] = save(report, report.counterexample, out)
         if not json:
-            print(line(report, files.get(id(report))), flush=True)
+            print(line(report, files.get(id(report)), f"{spec}:{keys[report.kernel.name]}"), flush=True)
     bad = [r for r in reports if r.status != "VERIFIED"]
     if json:
         print_json({"ok": not bad, "seed": number, "reports": [values(r, files.get(id(r))) for r in reports]})
@@ -61,17 +62,21 @@ def _new_seed() -> int:
     return secrets.randbelow(2**32)
 
 
-def _kernels(model: Model, paths: Sequence[str]) -> tuple[Kernel, ...]:
+def _kernels(model: Model, paths: Sequence[str]) -> tuple[tuple[Kernel, ...], dict[str, str]]:
+    """The kernels of the nodes at `paths` (all, when there are none), and the key in the spec of each kernel's node."""
+    from specc.api import Node
     from specc.lowered import all_kernels, lower_each
 
     known = dict.fromkeys(n.path for n in model.nodes)
     unknown = [p for p in paths if p not in known]
     if unknown:
         raise SpecError([Diagnostic("E281", f"there is no node `{p}`", None, nearest(p, known)) for p in unknown])
-    return all_kernels(lower_each(model, [n for n in model.nodes if not paths or n.path in paths]))
+    lowered = lower_each(model, [n for n in model.nodes if not paths or n.path in paths])
+    keys = {k.name: Node(model, x.node).key.partition(":")[2] for x in lowered for k in x.kernels}
+    return all_kernels(lowered), keys
 
 
-def line(report: Report, file: Path | None) -> str:
+def line(report: Report, file: Path | None, key: str) -> str:
     """One kernel on one target; a refuted one takes three lines."""
     share = "-" if report.vacuity is None else f"{report.vacuity:.1e}"
     cases = f"as {report.shared}" if report.shared else f"{len(report.outcomes)} cases"
@@ -82,9 +87,10 @@ def line(report: Report, file: Path | None) -> str:
     if report.counterexample is not None:
         text += f"\n  counterexample: {report.counterexample.case.describe()}\n  {report.counterexample.describe()}"
     if file is not None:
-        key = report.kernel.keys[0] if report.kernel.keys else report.kernel.name
         dtype = report.counterexample.case.dtype if report.counterexample else "float32"
-        text += f"\n  replay: specc eval '{key}' --inputs {file} --target {report.target} --dtype {dtype}"
+        words = ["specc", "eval", key, "--phase", report.kernel.phase, "--inputs", str(file)]
+        command = shlex.join([*words, "--target", report.target, "--dtype", dtype])
+        text += f"\n  replay: {command}"
     return text + (f"\n  {report.reason}" if report.status == "UNKNOWN" else "")
 
 
