@@ -8,15 +8,15 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args
 
-from specc import ops, syntax
+from specc import syntax
+from specc.dump_kernel import dump_kernel
 from specc.format import format_expr, format_value
-from specc.formula_text import dims_text, expr_text, formula_text
+from specc.formula_text import dims_text, formula_text
 from specc.ir import Application, BoundOp, LayerClass, Model, NodeVariant, Piece, Weight, WireRead
 from specc.kernels import Kernel
 from specc.syntax_spec import SpecFile
 
 SYNTAX_EXPR = get_args(syntax.Expr)
-TYPED_EXPR = get_args(ops.Expr)
 SHORT = 100
 """Longest value that stands on its field's line."""
 
@@ -27,8 +27,8 @@ def dump_syntax(tree: SpecFile | syntax.OpsFile) -> str:
 
 
 def dump_kernels(kernels: Iterable[Kernel]) -> str:
-    """Every kernel with its slots filled, one field a line."""
-    return "\n".join(_join(_tree("", k, _kernel_leaf)) for k in kernels)
+    """Every kernel with its slots filled."""
+    return "\n".join(dump_kernel(k) for k in kernels)
 
 
 def _join(lines: Iterable[str]) -> str:
@@ -38,14 +38,6 @@ def _join(lines: Iterable[str]) -> str:
 def _syntax_leaf(value: Any) -> str | None:
     if isinstance(value, SYNTAX_EXPR):
         return f"{_place(value)} {format_expr(value)}"
-    return _plain(value)
-
-
-def _kernel_leaf(value: Any) -> str | None:
-    if isinstance(value, ops.Formula):
-        return "; ".join(formula_text(value))
-    if isinstance(value, TYPED_EXPR):
-        return expr_text(value)
     return _plain(value)
 
 

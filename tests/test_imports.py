@@ -18,7 +18,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
-    ("files", ("targets", "render", "manifest", "emit", "dump", "page")),
+    ("files", ("targets", "render", "manifest", "emit", "dump", "dump_kernel", "page")),
     ("evidence", ("evidence",)),
     ("commands", ("inputs", "pipeline", "ahead", "models", "api", "cli", "__main__")),
 )  # fmt: skip

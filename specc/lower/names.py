@@ -11,13 +11,19 @@ class Names:
     """`operands` keep their names for their reads where they can; everything else steps aside."""
 
     def __init__(self, taken: Iterable[str], operands: Iterable[str]) -> None:
-        self.taken, self.operands = set(taken), frozenset(operands)
+        self.taken, self.operands = set(taken), set(operands)
         self.reads: dict[tuple[str, tuple[Expr, ...]], str] = {}
 
     def internal(self, stem: str) -> str:
         """A name for something that is no read of an operand."""
         name = fresh(stem, self.taken | self.operands)
         self.taken.add(name)
+        return name
+
+    def operand(self, stem: str) -> str:
+        """A name for an operand that the formula does not have, such as a table."""
+        name = fresh(stem, self.taken | self.operands)
+        self.operands.add(name)
         return name
 
     def read(self, tensor: str, indices: tuple[Expr, ...], stem: str) -> str:

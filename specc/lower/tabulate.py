@@ -28,7 +28,7 @@ class Tabulator:
         for table in self.tables:
             if table.expr == key and table.extent == length:
                 return table.name
-        self.tables.append(Table(self.names.internal("table"), "i", length, key))
+        self.tables.append(Table(self.names.operand("table"), "i", length, key))
         return self.tables[-1].name
 
 
