@@ -50,8 +50,9 @@ def compile_specs(kernel: Kernel, text: str, arch: str, dtype: str) -> list[Comp
     runtime.architecture = lambda device, known: arch
     width = DTYPES[dtype].itemsize
     found: list[CompileSpec] = []
+    covered = 0
     for config in module.CONFIGS[arch][width]:
-        rows = MANY if config.rows is None else config.rows - 1 if config.rows > 1 else 1
+        rows, covered = covered + 1, config.rows or 0
         with _recorded(found, rows):
             getattr(module, kernel.name)(*_inputs(kernel, module, DTYPES[dtype], rows))
     return found

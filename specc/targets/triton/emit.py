@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from specc.kernels import Contraction, Kernel, Pointwise, RowReduction
+from specc.kernels import Kernel
 from specc.render import render
 from specc.targets.triton.emit_contraction import contraction_slots
+from specc.targets.triton.emit_decode import decode_slots
 from specc.targets.triton.emit_pointwise import pointwise_slots
+from specc.targets.triton.emit_prefill import prefill_slots
 from specc.targets.triton.emit_row_reduction import row_reduction_slots
 from specc.targets.triton.header import about, config_lines, imports, operand_lines, table_values
 from specc.targets.triton.launcher import launcher
@@ -17,10 +19,13 @@ from specc.targets.triton.scope import doubles
 from specc.targets.triton.slots import Slots
 from specc.targets.triton.tiles import TileTable, load_tiles
 
-SLOTS: Mapping[type, Callable[[Kernel, TileTable], Slots]] = {
-    Pointwise: pointwise_slots,
-    RowReduction: row_reduction_slots,
-    Contraction: contraction_slots,
+SLOTS: Mapping[str, Callable[[Kernel, TileTable], Slots]] = {
+    "attention_decode": decode_slots,
+    "attention_prefill": prefill_slots,
+    "contraction": contraction_slots,
+    "gather": pointwise_slots,
+    "pointwise": pointwise_slots,
+    "row_reduction": row_reduction_slots,
 }
 
 
@@ -30,7 +35,7 @@ def emit(kernel: Kernel, tiles: TileTable | None = None) -> str:
     Raises SpecError where `tiles` (the shipped table if None) has none for the kernel.
     """
     ready = legal(kernel)
-    slots = SLOTS[type(ready.schedule)](ready, tiles or load_tiles())
+    slots = SLOTS[ready.schedule_name](ready, tiles or load_tiles())
     precise = doubles(ready)
     functions = [TURN_FRACTION] if uses_turns(slots.exprs, precise) else []
     functions += [*slots.helpers, *(function_source(f) for f in functions_used(slots.exprs))]

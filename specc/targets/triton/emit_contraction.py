@@ -129,4 +129,3 @@ def _in_storage(e: Expr) -> Expr | None:
         case Rounded(Var() as v):
             return v
     return None
-

@@ -44,7 +44,7 @@ def pointwise_slots(kernel: Kernel, table: TileTable) -> Slots:
     constants = tuple(n for n, _ in every_config(configs)[0].tiles)
     names = Names([*kernel.sizes, p.inner])
     rows = tile_rows(p.rows, "ROWS" in constants)
-    columns = f"triton.cdiv({longest}, config.tiles[\"BLOCK\"])" if "BLOCK" in constants else ""
+    columns = f'triton.cdiv({longest}, config.tiles["BLOCK"])' if "BLOCK" in constants else ""
     shapes = {s.length: _columns(s.length, longest, p.inner, configs, rows.tiled) for s in p.strips}
     indices = {**rows.indices, p.inner: Index(p.inner)}
     scope = Scope(kernel, names, indices, (p.inner,))

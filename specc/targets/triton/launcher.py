@@ -36,9 +36,9 @@ def launcher(kernel: Kernel, ready: Kernel, slots: Slots) -> LauncherText:
     inputs = [o.name for o in ready.operands if not o.output]
     outputs = [o.name for o in ready.operands if o.output]
     plan = _plan(ready, slots)
-    launch = [line for step in slots.launches for line in step.lines()]
-    if len(slots.launches) == 1:
-        plan += slots.launches[0].grid_lines()
+    one = len(slots.launches) == 1
+    plan += slots.launches[0].grid_lines() if one else []
+    launch = [line for s in slots.launches for line in (*([] if one else s.grid_lines()), *s.lines())]
     used = {w for text in strings([plan, launch]) for w in re.findall(r"\w+", text)}
     return LauncherText(
         signature=_signature(kernel.name, inputs, outputs, slots.workspace is not None),

@@ -274,9 +274,7 @@ def turn_fraction(angle):
 def uses_turns(exprs: Iterable[Expr], doubles: Collection[str]) -> bool:
     """Whether printing `exprs` calls `turn_fraction`."""
     printer = Printer(doubles=doubles)
-    return any(
-        isinstance(n, Call) and n.fn in TURNS and printer.is_double(n.args[0]) for e in exprs for n in walk(e)
-    )
+    return any(isinstance(n, Call) and n.fn in TURNS and printer.is_double(n.args[0]) for e in exprs for n in walk(e))
 
 
 def uses_libdevice(exprs: Iterable[Expr], doubles: Collection[str]) -> bool:

@@ -54,7 +54,7 @@ def _tiles(axes: tuple[Axis, ...]) -> Rows:
     *outer, last = axes
     n = host_text(last.extent, level=PRODUCT + 1)
     indices = {a.var: Index(a.var) for a in outer} | {last.var: Index(last.var, f"{last.var}_in")}
-    blocks = f"triton.cdiv({n}, config.tiles[\"ROWS\"])"
+    blocks = f'triton.cdiv({n}, config.tiles["ROWS"])'
     caps = (("ROWS", n),) if outer and not isinstance(last.extent, Num) else ()
     count = product_text(tuple(a.extent for a in axes))
     inside = f"{last.var}_in = {last.var} < {n}"

@@ -21,10 +21,12 @@ DEEPEST = 8
 @dataclass(frozen=True)
 class Index:
     """An index variable in one place: how it prints, and the condition that keeps it inside its axis (None: it never
-    leaves it)."""
+    leaves it). `parts`: the variable as a sum of a scalar and what one program adds to it, so that the scalar's share
+    of an offset can be formed apart."""
 
     view: str
     mask: str | None = None
+    parts: tuple[str, str] | None = None
 
 
 def storage(operand: str) -> str:
@@ -187,7 +189,7 @@ class Scope:
             if index != ZERO:
                 moves = self.depends(index) & self.inner
                 terms = inner if moves else outer if stride or not isinstance(index, Num) else constant
-                terms.append(self._term(place, index, stride))
+                terms += self._parts(place.operand, index, stride) or [self._term(place, index, stride)]
         return tuple(outer if inner else outer + constant), tuple(inner + constant if inner else inner)
 
     def _term(self, place: Access | Store, index: Expr, stride: str) -> str:
@@ -199,6 +201,14 @@ class Scope:
         else:
             text = self.atom(index)
         return f"{text} * {stride}" if stride else text
+
+    def _parts(self, operand: str, index: Expr, stride: str) -> list[str]:
+        parts = self.indices[index.name].parts if isinstance(index, Var) and index.name in self.indices else None
+        if parts is None:
+            return []
+        start, rest = parts
+        start = f"{start}.to(tl.int64)" if self._wide(operand) and stride else start
+        return [f"{start} * {stride}", f"{rest} * {stride}"] if stride else [start, rest]
 
     def _in_range(self, access: Access, index: Expr) -> str:
         """An index out of data, replaced by 0 where it is out of range, so that no offset overflows."""

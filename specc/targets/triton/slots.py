@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 
 from specc.kernels import Kernel
@@ -81,9 +81,13 @@ class Slots:
 
 
 def parameters(
-    kernel: Kernel, printed: object, operands: Iterable[str], constant_strides: bool = False
+    kernel: Kernel,
+    printed: object,
+    operands: Iterable[str],
+    constant: Callable[[str], bool] = lambda axis: False,
 ) -> tuple[Parameter, ...]:
-    """Parameters that `printed` (strings, in any nesting) mentions: pointers, tables, sizes, strides."""
+    """Parameters that `printed` (strings, in any nesting) mentions: pointers, tables, sizes, strides. `constant` says
+    along which axes strides are compiled in."""
     used = {w for text in strings(printed) for w in re.findall(r"\w+", text)}
     found = [Parameter(f"{n}_ptr", n) for n in operands]
     like = next(o.name for o in kernel.operands)
@@ -93,7 +97,7 @@ def parameters(
         for n, axis in enumerate(o.axes[:-1]):
             name = f"{o.name}_stride_{axis}"
             if name in used:
-                found.append(Parameter(name, f"{o.name}.stride({n})", constant=constant_strides))
+                found.append(Parameter(name, f"{o.name}.stride({n})", constant=constant(axis)))
     return tuple(found)
 
 

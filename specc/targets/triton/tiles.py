@@ -28,7 +28,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "pointwise": ("width", "axes", "reads"),
     "gather": ("width", "axes", "reads"),
     "attention_prefill": ("D", "E", "group"),
-    "attention_decode": ("D", "E", "group"),
+    "attention_decode": ("D", "E", "group", "kv_heads", "span"),
 }
 """What `when` may speak of."""
 WIDTHS = (2, 4)
@@ -129,7 +129,7 @@ def parse_tiles(text: str, name: str, archs: tuple[str, ...]) -> TileTable:
     own = data.pop("archs", [])
     problems: list[Diagnostic] = []
     if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(r"sm_\d+", a) for a in own):
-        problems.append(_wrong(f"{name}: `archs` is a list of names such as \"sm_90\""))
+        problems.append(_wrong(f'{name}: `archs` is a list of names such as "sm_90"'))
         own = []
     known = tuple(dict.fromkeys((*archs, *own)))
     rows: list[Row] = []
@@ -189,7 +189,7 @@ def _number(entry: Mapping[str, Any], key: str) -> int:
 
 def _tile(entry: Mapping[str, Any], key: str) -> int:
     value = _number(entry, key)
-    if value & (value - 1) and key != "SPLITS":
+    if value & (value - 1):
         raise ValueError(f"`{key}` is a power of two, not {value}")
     return value
 

@@ -99,14 +99,16 @@ def results(kernel: Kernel, tensors: Mapping[str, torch.Tensor], **options: Any)
     return run(kernel, tensors, **options)[0]
 
 
-def assert_right(kernel: Kernel, tensors: Mapping[str, torch.Tensor], inner: float = 8.0, **options: Any) -> Ran:
-    """The kernel writes every result once, and within a few roundings of the oracle: one of storage, and `inner`
-    roundings to float32 of the largest result."""
+def assert_right(
+    kernel: Kernel, tensors: Mapping[str, torch.Tensor], inner: float = 8.0, stored: float = 0.0, **options: Any
+) -> Ran:
+    """The kernel writes every result once, and within a few roundings of the oracle: one of storage, `inner` roundings
+    to float32 of the largest result, and one to storage of something as large as `stored` on the way."""
     found = ran(kernel, tensors, **options)
     for name, result in found.outputs.items():
         right = found.expected[name]
         largest = float(np.abs(right).max()) if right.size else 0.0
-        allowed = ROUNDING[result.dtype] * np.abs(right) + inner * ROUNDING[torch.float32] * largest + 1e-30
+        allowed = ROUNDING[result.dtype] * (np.abs(right) + stored) + inner * ROUNDING[torch.float32] * largest + 1e-30
         assert (found.error(name) <= allowed).all(), (name, float(found.error(name).max()), largest)
         assert (found.trace.write_counts(result) == 1).all()
     return found
