@@ -150,25 +150,27 @@ def _row_slots(
 ) -> tuple[tuple[Access, ...], Expr, Expr | None, Expr]:
     """Reads of a row; score, visibility and result over them. Raises NoFit where they depend on more."""
     (row, keys), (dot, acc) = axes, (Var(n, Sort.REAL) for n in made)
-    read = Reader(formula, names, {a.var: a.extent for a in axes})
-    score = read(exchange(parts.softmax.score, parts.dot, dot))
-    visible = None if parts.softmax.visible is None else read(parts.softmax.visible)
     total: Expr = acc if parts.scale is None else Bin("·", parts.scale, acc, Sort.REAL)
-    result = read(exchange(formula.equations[0].expr, parts.total, total))
+    score = exchange(parts.softmax.score, parts.dot, dot)
+    result = exchange(formula.equations[0].expr, parts.total, total)
+    visible = parts.softmax.visible
+    named = (("the score", score), ("the result beside its sum", result), ("the predicate", visible))
+    for what, e in named:
+        if e is not None and any(isinstance(n, Reduce | Softmax) for n in walk(e)):
+            raise NoFit(f"{what} holds another reduction")
+    read = Reader(formula, names, {a.var: a.extent for a in axes})
+    score, visible, result = read(score), None if visible is None else read(visible), read(result)
     known = {row.var}
-    for a in read.accesses:
-        _check_slot(f"the place of `{a.operand}`", None, set(depends_on(a)), known)
-        known.add(a.name)
-    _check_slot("the score", score, set(free_vars(score)), known | {keys.var, dot.name})
-    _check_slot("the result beside its sum", result, set(free_vars(result)), known | {acc.name})
-    if visible is not None:
-        _check_slot("the predicate", visible, set(free_vars(visible)), known | {keys.var})
+    for access in read.accesses:
+        _check_slot(f"the place of `{access.operand}`", depends_on(access), known)
+        known.add(access.name)
+    _check_slot("the score", free_vars(score), known | {keys.var, dot.name})
+    _check_slot("the result beside its sum", free_vars(result), known | {acc.name})
+    _check_slot("the predicate", () if visible is None else free_vars(visible), known | {keys.var})
     return read.accesses, score, visible, result
 
 
-def _check_slot(what: str, e: Expr | None, found: set[str], known: set[str]) -> None:
-    if e is not None and any(isinstance(n, Reduce | Softmax) for n in walk(e)):
-        raise NoFit(f"{what} holds another reduction")
-    if not found <= known:
-        listed = ", ".join(f"`{n}`" for n in sorted(found - known))
-        raise NoFit(f"{what} depends on {listed}")
+def _check_slot(what: str, found: tuple[str, ...], known: set[str]) -> None:
+    others = sorted(set(found) - known)
+    if others:
+        raise NoFit(f"{what} depends on {', '.join(f'`{n}`' for n in others)}")

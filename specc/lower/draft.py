@@ -26,12 +26,10 @@ def axes_of(equation: FormulaEquation) -> tuple[Axis, ...]:
 
 
 def shared_axes(formula: Formula) -> tuple[Axis, ...]:
-    """The axes that all results have. Raises NoFit where they differ or there are none."""
+    """The axes that all results have. Raises NoFit where they differ."""
     axes = axes_of(formula.equations[0])
     if any(axes_of(q) != axes for q in formula.equations):
         raise NoFit("its results have different axes")
-    if not axes:
-        raise NoFit("its result is a single number, not an array")
     return axes
 
 

@@ -73,6 +73,8 @@ def match(formula: Formula) -> tuple[Formula, Fit]:
     short sums written out. Raises NoSchedule."""
     if formula.recs:
         raise NoSchedule(formula.op, (("all", "it is a recurrence, and no schedule takes recurrences yet"),))
+    if any(not q.indices for q in formula.equations):
+        raise NoSchedule(formula.op, (("all", "its result is a single number, not an array"),))
     reasons: list[tuple[str, str]] = []
     for name, fit in SCHEDULES:
         try:
@@ -119,10 +121,12 @@ def _sizes(operands: tuple[Operand, ...], lowered: Formula) -> tuple[str, ...]:
 
 def check_computable(lowered: Formula) -> None:
     """Raises NoSchedule for arithmetic that no target has."""
-    for node in (n for q in lowered.equations for n in walk(q.expr)):
-        if isinstance(node, Bin) and node.op == "^" and not _whole_power(node):
+    for node in (n for q in lowered.equations for n in walk(q.expr) if isinstance(n, Bin)):
+        if node.op == "^" and not _whole_power(node):
             why = f"no target has the power `{expr_text(node)}`; write it with √, or with exp and log"
             raise NoSchedule(lowered.op, (("all", why),))
+        if node.op in ("//", "%") and isinstance(node.right, Num) and node.right.value == 0:
+            raise NoSchedule(lowered.op, (("all", f"an index is divided by 0 in `{expr_text(node)}`"),))
 
 
 def _whole_power(e: Bin) -> bool:

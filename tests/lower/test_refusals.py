@@ -1,0 +1,79 @@
+"""What no schedule takes is refused with reasons that a user can act on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specc.lower.lower import NoSchedule, Setting, lower_formula
+from tests.lower.cases import Case, formula_of
+
+
+def refused() -> list[tuple[str, str, dict[str, int], str]]:
+    """Schedule, part of its reason, constants, and the op."""
+    found = []
+    text = (Path(__file__).parent / "refused.txt").read_text(encoding="utf-8")
+    for example in text.split("\n== ")[1:]:
+        head, body = example.split("\n", 1)
+        schedule, reason, *rest = (part.strip() for part in head.split(" | "))
+        pairs = (item.split("=") for item in rest[0].split(", ")) if rest else ()
+        found.append((schedule, reason, {k: int(v) for k, v in pairs}, body))
+    return found
+
+
+def _title(v: Any) -> str:
+    return v if isinstance(v, str) and "\n" not in v else ""
+
+
+def reasons(text: str, **constants: Any) -> dict[str, str]:
+    formula = formula_of(text, **constants)
+    with pytest.raises(NoSchedule) as caught:
+        lower_formula(formula, Setting("f"))
+    assert str(caught.value).startswith("no schedule fits `f`: ")
+    return dict(caught.value.reasons)
+
+
+@pytest.mark.parametrize("op", ["gatedDeltaRule", "gdnState"])
+def test_a_recurrence_is_refused_as_such(op: str) -> None:
+    formula = Case(op, "", {"Hv": 4, "Hk": 2, "Dk": 3, "Dv": 3}).formula()
+    with pytest.raises(NoSchedule, match="it is a recurrence, and no schedule takes recurrences yet"):
+        lower_formula(formula, Setting(op))
+
+
+def test_results_of_different_shapes_are_refused() -> None:
+    formula = Case("gdnStep", "", {"Hv": 4, "Hk": 2, "Dk": 20, "Dv": 3}).formula()
+    with pytest.raises(NoSchedule) as caught:
+        lower_formula(formula, Setting("gdnStep"))
+    found = dict(caught.value.reasons)
+    assert found["row reduction"] == "its results have different axes"
+    assert found["contraction"] == found["attention"] == "it has several results"
+
+
+@pytest.mark.parametrize(("schedule", "reason", "constants", "text"), refused(), ids=_title)
+def test_each_schedule_says_what_it_misses(schedule: str, reason: str, constants: dict[str, int], text: str) -> None:
+    assert reason in reasons(text, **constants)[schedule]
+
+
+def test_only_one_of_key_and_value_of_its_own_is_refused() -> None:
+    text = "op f(q[B, N, D], k[B, L, N, D], v[L, N, D]) -> o[B, N, D]\n"
+    equation = "  o[b, h, d] = Σ_l softmax_l(Σ_e q[b, h, e]·k[b, l, h, e])·v[l, h, d]"
+    assert reasons(text + equation, N=2, D=3)["attention"] == "only one of key and value depends on `b`"
+
+
+@pytest.mark.parametrize("power", ["x[t, i]^(1/3)", "2^x[t, i]", "10^(400 + 1/3)", "x[t, i]^100"])
+def test_a_power_that_no_target_has_is_refused(power: str) -> None:
+    found = reasons(f"op f(x[T, H]) -> y[T, H]\n  y[t, i] = {power}·x[t, i]", H=4)
+    assert "no target has the power" in found["all"]
+    assert "write it with √, or with exp and log" in found["all"]
+
+
+def test_a_single_number_as_result_is_refused() -> None:
+    found = reasons("op f(x[H]) -> y[]\n  y[] = Σ_j x[j]", H=40)
+    assert found == {"all": "its result is a single number, not an array"}
+
+
+def test_an_index_divided_by_zero_is_refused() -> None:
+    found = reasons("op f(x[T, H], w[K]) -> y[T, H]\n  y[t, i] = x[t, i]·w[i // (H // K)]", H=3, K=4)
+    assert found == {"all": "an index is divided by 0 in `i // 0`"}
