@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from specc.bounds import Bound, Numerics, bound
+from specc.bounds import Numerics, bound
 from specc.bounds.formats import accepts, rms, store_error, store_interval, usage
 from specc.kernels import Kernel
-from specc.oracle import evaluate
+from specc.oracle import evaluate, uncertainty
 
 Array = npt.NDArray[np.float64]
 Written = npt.NDArray[np.int64]
 
+EXACT = 1e-12
+"""Bound over the largest result below which the oracle's own float64 error counts too."""
 VACUOUS = 0.05
 """Bound over signal above which a comparison is no evidence by itself."""
 
@@ -65,7 +67,11 @@ def judge(
     oracle = evaluate(kernel.formula, operands, sizes, at)
     tables = _tables(kernel)
     limits = bound(kernel.lowered, {**operands, **tables}, numerics, sizes, at, tables=tables.keys())
-    parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], limits[n], dtype) for n in outputs]
+    errors = {n: np.asarray(limits[n].error) for n in outputs}
+    if any(np.any(errors[n] <= EXACT * np.max(np.abs(oracle[n]), initial=0.0)) for n in outputs):
+        own = uncertainty(kernel.formula, operands, sizes, at)
+        errors = {n: errors[n] + own[n] for n in outputs}
+    parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], errors[n], dtype) for n in outputs]
     vacuities = [p.vacuity for p in parts if p.vacuity is not None]
     return Verdict(
         sum(p.compared for p in parts),
@@ -95,10 +101,9 @@ def _compare(
     box: tuple[npt.NDArray[np.int64], ...],
     written: Written | None,
     oracle: Array,
-    limit: Bound,
+    error: Array,
     dtype: str,
 ) -> Verdict:
-    error = limit.error
     got = output[np.ix_(*box)] if box else output
     chosen = np.ones(got.shape, dtype=bool) if written is None else _mask(box, written)
     good = accepts(got, oracle, error, dtype) | ~chosen
