@@ -70,6 +70,9 @@ def test_the_command_fails_when_a_launch_is_not_good(
         monkeypatch.setattr(report, "compile_model", lambda *_, found=found: iter(found))
         assert run(["build", str(TINY), "--out", str(tmp_path), "--compile", "sm_90"]) == status
     assert "out of registers" in capsys.readouterr().out
+    assert run(["build", str(TINY), "--out", str(tmp_path), "--compile", "sm_90", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["folder"] and not found["ok"] and found["compiled"][-1]["error"] == "out of registers"
 
 
 def test_an_unknown_architecture_is_refused() -> None:

@@ -35,12 +35,15 @@ def build(
     if dump_stage is not None:
         print(pipeline.dump(spec, dump_stage, options), end="")
         return
-    failed = _check(spec, out, options, json) if check else _build(spec, out, options, json and not compile)
+    report = _check(spec, out, options, json) if check else _build(spec, out, options, json)
     if compile:
         from specc.cli.compile import compile_all
 
-        failed |= compile_all(spec, tuple(dict.fromkeys(compile)), options, json)
-    if failed:
+        compiled = compile_all(spec, tuple(dict.fromkeys(compile)), options, json)
+        report = {**report, **compiled, "ok": report["ok"] and compiled["ok"]}
+    if json:
+        print_json(report)
+    if not report["ok"]:
         raise typer.Exit(FAILED)
 
 
@@ -52,16 +55,14 @@ def chosen_targets(names: list[str]) -> tuple[str, ...]:
     return tuple(sorted(set(names))) or TARGETS
 
 
-def _build(spec: Path, out: Path, options: Options, as_json: bool) -> bool:
+def _build(spec: Path, out: Path, options: Options, quiet: bool) -> dict[str, object]:
     done = pipeline.build(spec, out, options)
     print_warnings(done.warnings)
-    if as_json:
-        print_json({"ok": True, **build_values(done)})
-    else:
+    if not quiet:
         print(build_text(done))
         for name in done.written.kept if done.written else ():
             print(f"  kept {name}: its node is gone, but it was edited by hand")
-    return False
+    return {"ok": True, **build_values(done)}
 
 
 def build_values(done: Build) -> dict[str, object]:
@@ -84,14 +85,12 @@ def build_text(done: Build) -> str:
     return f"{head}, {len(done.written.wrote)} written{removed}"
 
 
-def _check(spec: Path, out: Path, options: Options, as_json: bool) -> bool:
+def _check(spec: Path, out: Path, options: Options, quiet: bool) -> dict[str, object]:
     found = pipeline.drift(spec, out, options)
     folder = pipeline.folder_of(spec, out)
-    if as_json:
-        print_json({"ok": not found, "folder": str(folder), "drift": [_drift_values(d) for d in found]})
-    else:
+    if not quiet:
         print("\n".join([*map(_drift_text, found), _verdict(folder, found)]))
-    return bool(found)
+    return {"ok": not found, "folder": str(folder), "drift": [_drift_values(d) for d in found]}
 
 
 def _drift_values(drift: Drift) -> dict[str, object]:

@@ -7,28 +7,25 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specc.ahead import Compiled, compile_model
-from specc.cli.output import count, print_json
 from specc.inputs import Options
 
 HEADER = ("kernel", "arch", "rows", "warps", "stages", "registers", "spills", "shared", "tensor core")
 WIDTHS = (40, 6, 6, 5, 6, 9, 6, 7, 0)
 
 
-def compile_all(spec: Path, archs: Sequence[str], options: Options, as_json: bool) -> bool:
-    """Compiles, prints a line as each launch is done, and tells whether any failed. Raises SpecError."""
+def compile_all(spec: Path, archs: Sequence[str], options: Options, quiet: bool) -> dict[str, object]:
+    """Compiles, prints a line as each launch is done, and gives the report as JSON values. Raises SpecError."""
     done: list[Compiled] = []
-    if not as_json:
+    if not quiet:
         print(_line(HEADER))
     for one in compile_model(spec, archs, options):
         done.append(one)
-        if not as_json:
+        if not quiet:
             print(text(one), flush=True)
     bad = [one for one in done if not one.good]
-    if as_json:
-        print_json({"ok": not bad, "compiled": [values(one) for one in done]})
-    else:
-        print(f"{count(len(done), 'launch').replace('launchs', 'launches')} compiled, {len(bad)} not good")
-    return bool(bad)
+    if not quiet:
+        print(f"{len(done)} launches compiled, {len(bad)} not good")
+    return {"ok": not bad, "compiled": [values(one) for one in done]}
 
 
 def values(one: Compiled) -> dict[str, object]:
