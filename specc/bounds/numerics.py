@@ -163,8 +163,10 @@ TORCH_FUNCTIONS: dict[str, Accuracy] = {
 
 def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: int = 512) -> Numerics:
     """Triton on a GPU of sm_80 or later and in its interpreter. `tile`: a multiple of every tile of an inner axis
-    (of K in a contraction, of keys in attention) that a kernel may use."""
-    per_term = max(1.0, instruction.per_term)
+    (of K in a contraction, of keys in attention) that a kernel may use. Float32 operands go through fused multiply-adds
+    (`input_precision="ieee"`), narrower ones may go through matrix instructions."""
+    narrow = any(dtype in ("bfloat16", "float16") for dtype in storage.values())
+    per_term = max(1.0, instruction.per_term) if narrow else 1.0
     tiles, keys = Tiles(tile, per_term), Tiles(tile, per_term, restarts=True)
     depth = Depth(tiles, AnyOrder(lanes=32), keys, AnyOrder(lanes=16), key_block=16)
     return Numerics(storage, depth, TRITON_FUNCTIONS, flush=FORMATS["float32"].tiny, name="triton")

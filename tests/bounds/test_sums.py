@@ -16,7 +16,7 @@ from specc.bounds.sums import contraction, row_sum
 from specc.bounds.values import Val
 from tests.bounds.support import cut, normal, storage
 
-GPU = Arithmetic(triton(storage("float32")))
+GPU = Arithmetic(triton(storage("bfloat16")))
 SEEDS = st.integers(0, 2**32 - 1)
 F = np.float32
 
@@ -271,6 +271,12 @@ def test_tiles_of_a_row_hold_too() -> None:
     for start in range(0, 3000, 64):
         acc = acc + one_by_one(x[start : start + 64])
     assert abs(float(acc) - found.value) <= found.error < 2e-2
+
+
+def test_float32_operands_never_go_through_matrix_instructions() -> None:
+    wide, narrow = (triton(storage(d)).depth.contraction for d in ("float32", "float16"))
+    assert wide == Tiles(512, 1.0)
+    assert narrow == Tiles(512, AMPERE.per_term)
 
 
 def test_depth_covers_the_trees_that_are_in_use() -> None:
