@@ -23,12 +23,16 @@ from specc.ops import (
     Num,
     Op,
     Recurrence,
+    Reduce,
     Select,
     Size,
     Sort,
     TensorSig,
     Var,
+    free_vars,
+    fresh,
     rebuild,
+    substitute,
 )
 
 TRUE, FALSE = Logic("true", ()), Logic("false", ())
@@ -44,15 +48,15 @@ def instantiate(
     given: Collection[str] = (),
 ) -> Formula:
     """`op` with its dims and constants replaced by `values`, `..` by the (index, dim) pairs of `lead`, and only those
-    optional operands that `given` names. Sizes that `values` does not have stay run-time sizes."""
+    optional operands that `given` names. Sizes that `values` does not have stay run-time sizes. Raises ValueError where
+    a leading index is the index of a result too."""
     known = {p.name: p.default for p in op.params if p.default is not None} | dict(values)
     close = _Closer(known, tuple(Var(n) for n, _ in lead), frozenset(given) | frozenset(known))
     dims = tuple(d for _, d in lead)
     inputs = tuple(close.tensor(t, dims) for t in op.inputs if not t.optional or t.name in given)
     equations = tuple(_equation(q, close, dims) for q in op.equations)
     recs = tuple(
-        Recurrence(r.name, tuple((v, close(n)) for v, n in r.indices), close(r.init), close(r.step))
-        for r in op.recs
+        Recurrence(r.name, tuple((v, close(n)) for v, n in r.indices), close(r.init), close(r.step)) for r in op.recs
     )
     return Formula(op.name, inputs, equations, recs, tuple(n for n, _ in lead))
 
@@ -61,6 +65,8 @@ def _equation(q: Equation, close: _Closer, dims: tuple[Expr, ...]) -> FormulaEqu
     indices: list[str] = []
     for index in q.indices:
         indices += [v.name for v in close.lead] if isinstance(index, Lead) else [index.name]
+    if len(set(indices)) < len(indices):
+        raise ValueError(f"a leading index of `{q.tensor.name}` is one of its own: {', '.join(indices)}")
     return FormulaEquation(close.tensor(q.tensor, dims), tuple(indices), close(q.expr))
 
 
@@ -91,7 +97,18 @@ class _Closer:
                 for i in indices:
                     flat += self.lead if isinstance(i, Lead) else [self(i)]
                 return Load(name, tuple(flat), sort)
+            case Reduce(_, var) if Var(var) in self.lead:
+                return self(_renamed(e, self.lead))
         return fold(rebuild(e, self))
+
+
+def _renamed(e: Reduce, lead: tuple[Var, ...]) -> Reduce:
+    """`e` over a variable that is none of the leading axes."""
+    inside = (e.body,) if e.where is None else (e.where, e.body)
+    var = fresh(e.var, {v.name for v in lead} | {n for i in inside for n in free_vars(i)})
+    new = {e.var: Var(var)}
+    where = None if e.where is None else substitute(e.where, new)
+    return replace(e, var=var, where=where, body=substitute(e.body, new))
 
 
 def _value(value: Value, sort: Sort) -> Expr:

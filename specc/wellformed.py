@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from specc.ops import Apply, Expr, Formula, Given, Lead, Load, Named, Rounded, Sort, children, free_vars
+from specc.ops import Apply, Expr, Formula, Given, Lead, Load, Named, Rounded, Sort, free_vars, walk
 
 
 class Level(IntEnum):
-    """CLOSED: instantiated. EXPANDED: lets and scalar functions of an index are gone, roundings may stand."""
+    """CLOSED: instantiated. EXPANDED: lets and scalar functions of an index are gone, roundings may stand. LOWERED: no
+    scalar function is left at all."""
 
     CLOSED = 1
     EXPANDED = 2
+    LOWERED = 3
 
 
 class IllFormed(AssertionError):
@@ -20,27 +22,50 @@ class IllFormed(AssertionError):
 
 def check(formula: Formula, level: Level) -> None:
     """Raises IllFormed when `formula` is not what `level` promises."""
-    tensors = {t.name: len(t.dims) for t in (*formula.inputs, *formula.outputs)}
+    checker = _Checker(formula, level)
     for rec in formula.recs:
-        _expr(rec.step, level, tensors, formula.op)
+        names = tuple(v for v, _ in rec.indices)
+        checker.whole(rec.init, names)
+        checker.whole(rec.step, names)
     for q in formula.equations:
-        loose = set(free_vars(q.expr)) - set(q.indices)
+        checker.whole(q.expr, q.indices)
+
+
+class _Checker:
+    def __init__(self, formula: Formula, level: Level) -> None:
+        self.op, self.level = formula.op, level
+        self.tensors = {t.name: t for t in formula.inputs}
+
+    def whole(self, e: Expr, indices: tuple[str, ...]) -> None:
+        loose = sorted(set(free_vars(e)) - set(indices))
         if loose:
-            raise IllFormed(f"{formula.op}: {sorted(loose)} are bound nowhere")
-        _expr(q.expr, level, tensors, formula.op)
+            self.fail(f"{', '.join(loose)} bound nowhere")
+        for node in walk(e):
+            self.node(node)
 
+    def node(self, e: Expr) -> None:
+        if isinstance(e, Lead | Given):
+            self.fail(f"{type(e).__name__} is left after instantiation")
+        if self.level >= Level.EXPANDED and (isinstance(e, Named) or _of_index(e)):
+            self.fail(f"{type(e).__name__} is left after expansion")
+        if self.level >= Level.LOWERED and isinstance(e, Apply):
+            self.fail(f"{e.fn.name} is left after lowering")
+        if self.level < Level.EXPANDED and isinstance(e, Rounded):
+            self.fail("a rounding stands before expansion")
+        if isinstance(e, Load):
+            self.load(e)
 
-def _expr(e: Expr, level: Level, ranks: dict[str, int], op: str) -> None:
-    if isinstance(e, Lead | Given):
-        raise IllFormed(f"{op}: {type(e).__name__} is left after instantiation")
-    if level >= Level.EXPANDED and (isinstance(e, Named) or _of_index(e)):
-        raise IllFormed(f"{op}: {type(e).__name__} is left after expansion")
-    if level < Level.EXPANDED and isinstance(e, Rounded):
-        raise IllFormed(f"{op}: a rounding stands before expansion")
-    if isinstance(e, Load) and ranks.get(e.tensor) != len(e.indices):
-        raise IllFormed(f"{op}: {e.tensor} is read with {len(e.indices)} indices")
-    for child in children(e):
-        _expr(child, level, ranks, op)
+    def load(self, e: Load) -> None:
+        tensor = self.tensors.get(e.tensor)
+        if tensor is None:
+            self.fail(f"{e.tensor} is read and is no operand")
+        elif len(tensor.dims) != len(e.indices):
+            self.fail(f"{e.tensor} is read with {len(e.indices)} indices")
+        elif tensor.sort is not e.sort:
+            self.fail(f"{e.tensor} holds {tensor.sort} and is read as {e.sort}")
+
+    def fail(self, why: str) -> None:
+        raise IllFormed(f"{self.op}: {why}")
 
 
 def _of_index(e: Expr) -> bool:

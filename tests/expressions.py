@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -82,20 +83,43 @@ def reductions(body: Any) -> Any:
     return st.builds(build, st.sampled_from(["Σ", "Π"]), body, st.none() | inner)
 
 
-reals = st.recursive(
-    st.sampled_from(REAL_LEAVES),
-    lambda e: st.one_of(
-        st.builds(lambda op, a, b: Bin(op, a, b, Sort.REAL), st.sampled_from("+-·/"), e, e),
-        st.builds(lambda a, n: Bin("^", a, whole(n), Sort.REAL), e, st.integers(0, 3)),
-        st.builds(lambda a: Neg(a, Sort.REAL), e),
-        st.builds(lambda a: Named("v", a, Sort.REAL), e),
-        st.builds(lambda a: Call("sqrt", (Call("abs", (a,)),)), e),
-        st.builds(lambda a, b: Call("max", (a, b)), e, e),
-        st.builds(lambda c, a, b: Select(c, a, b, Sort.REAL), conditions, e, e),
-        reductions(e),
-    ),
-    max_leaves=8,
-)
+def divided(a: Expr, b: Expr) -> Expr:
+    return Bin("/", a, b, Sort.REAL)
+
+
+def divided_by_one_or_more(a: Expr, b: Expr) -> Expr:
+    return divided(a, one_or_more(b))
+
+
+def one_or_more(a: Expr) -> Expr:
+    return Bin("+", Num(Fraction(1)), magnitude(a), Sort.REAL)
+
+
+def magnitude(a: Expr) -> Expr:
+    return Call("abs", (a,))
+
+
+def expressions(quotient: Callable[[Expr, Expr], Expr], radicand: Callable[[Expr], Expr]) -> Any:
+    return st.recursive(
+        st.sampled_from(REAL_LEAVES),
+        lambda e: st.one_of(
+            st.builds(lambda op, a, b: Bin(op, a, b, Sort.REAL), st.sampled_from("+-·"), e, e),
+            st.builds(quotient, e, e),
+            st.builds(lambda a, n: Bin("^", a, whole(n), Sort.REAL), e, st.integers(0, 3)),
+            st.builds(lambda a: Neg(a, Sort.REAL), e),
+            st.builds(lambda a: Named("v", a, Sort.REAL), e),
+            st.builds(lambda a: Call("sqrt", (radicand(a),)), e),
+            st.builds(lambda a, b: Call("max", (a, b)), e, e),
+            st.builds(lambda c, a, b: Select(c, a, b, Sort.REAL), conditions, e, e),
+            reductions(e),
+        ),
+        max_leaves=8,
+    )
+
+
+reals = expressions(divided, magnitude)
+tame = expressions(divided_by_one_or_more, one_or_more)
+"""No division by, and no root of, what may be nearly 0, so that another order of operations changes little."""
 
 
 def formula(e: Expr) -> Formula:

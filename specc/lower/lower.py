@@ -34,6 +34,7 @@ from specc.passes import Rounds, run_passes
 from specc.passes.expand import inline_all
 from specc.passes.powers import LONGEST
 from specc.passes.unroll import unroll_all
+from specc.wellformed import Level, check
 
 SCHEDULES: tuple[tuple[str, Callable[[Formula], Fit]], ...] = (
     ("pointwise", pointwise),
@@ -94,6 +95,7 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     """Raises NoSchedule."""
     ready, fit = match(run_passes(formula, setting.rounds))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
+    check(lowered, Level.LOWERED)
     check_computable(lowered)
     inputs = [_operand(t, fit.schedule, setting, output=False) for t in formula.inputs]
     used = {a.operand for a in accesses(fit.schedule)}

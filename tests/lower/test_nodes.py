@@ -1,4 +1,4 @@
-"""Kernels of nodes and models: one a phase, shared by applications, with 64-bit offsets exactly where they are needed."""
+"""Kernels of nodes and models: one a phase, shared by applications; 64-bit offsets exactly where they are needed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_equal_applications_keep_their_formula() -> None:
         (bound(norm(Size("T"))), bound(norm(Size("T"), whole(4))), "differ in more than the length of an axis"),
         (bound(norm(Size("T"), width=8)), bound(norm(Size("T"), width=4)), "differ in more than the length of an axis"),
         (bound(norm(Size("T"))), bound(norm(Size("B"))), "have `T` and `B` where they would share an axis"),
-        (bound(norm(Size("T"))), bound(norm(Size("T")), x=Role.CACHE), "store `x` differently, as activation and as cache"),
+        (bound(norm(Size("T"))), bound(norm(Size("T")), x=Role.CACHE), "store `x` differently, as activation and as"),
     ],
 )  # fmt: skip
 def test_applications_that_cannot_share_a_kernel_are_refused(one: BoundOp, two: BoundOp, reason: str) -> None:
