@@ -383,17 +383,15 @@ def test_a_matrix_times_a_vector_is_bound_as_a_row_too() -> None:
     tensors = {"x": normal(rng, 2, 600), "w": normal(rng, 600)}
     usual = triton(storage("float32"))
     free = replace(usual, depth=replace(usual.depth, contraction=Tiles(16, 1e-9)))
-    assert np.all(bound_of(k, tensors, "float32", free).error > 1e-5)
+    assert np.all(bound_of(k, tensors, "float32", free).error > 3e-4)
 
 
-def test_subnormal_operands_may_be_read_as_zero_on_a_gpu_only() -> None:
-    k = kernel("residual", {"H": 2}, lead=TOKENS)
-    tensors = {"x": np.array([[2.0**-130, 1.0]]), "h": np.array([[2.0**-130, 1.0]])}
-    gpu = bound_of(k, tensors, "float32")
-    cpu = bound_of(k, tensors, "float32", torch(storage("float32")))
-    assert accepts(np.zeros(1), gpu.value[0, :1], gpu.error[0, :1], "float32")
-    assert not accepts(np.zeros(1), cpu.value[0, :1], np.zeros(1), "float32")
-    assert gpu.error[0, 1] == 0
+def test_subnormal_operands_may_be_read_as_zero_on_a_gpu() -> None:
+    text = "op grow(x[T, K]; K: nat) -> y[T, K]\n  y[t, k] = 1099511627776 · x[t, k]"
+    k = kernel("grow", {"K": 2}, text=text)
+    found = bound_of(k, {"x": np.array([[2.0**-130, 1.0]])}, "float32")
+    assert np.all(accepts(np.zeros(1), found.value[0, :1], found.error[0, :1], "float32"))
+    assert found.error[0, 1] == 0
 
 
 def test_no_output_positions_give_an_empty_bound() -> None:

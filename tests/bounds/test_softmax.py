@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specc.bounds import round_to, triton
+from specc.bounds import round_to, torch, triton
 from specc.bounds.arithmetic import Arithmetic
 from specc.bounds.formats import Array
 from specc.bounds.softmax import Weights, round_probabilities, weighted_sum, weights
@@ -62,6 +62,13 @@ def test_equal_scores_have_exact_weights_and_hidden_keys_none() -> None:
     found = weigh(np.zeros(40), seen=np.arange(40) < 7).held
     np.testing.assert_array_equal(found.value, np.arange(40) < 7)
     assert found.certain
+
+
+def test_weights_divided_before_they_are_used_are_rounded_once_more() -> None:
+    cpu = Arithmetic(torch(storage("float32")))
+    held = Val(("l",), np.zeros(3))
+    found = weights(cpu, held, Truth((), np.ones((), bool), np.ones((), bool)), "l", 3, 16).held
+    assert np.all(found.error >= abs(3 * float(F(1) / F(3)) - 1))
 
 
 def test_weights_that_underflow_everywhere_are_zero_and_those_near_it_may_be_flushed() -> None:

@@ -128,13 +128,22 @@ def test_errors_of_the_terms_reach_a_row_sum(seed: int, e: float) -> None:
     assert 30 * e <= found.error <= 31 * e + 1e-4
 
 
-def test_a_large_running_sum_makes_later_terms_lose_bits() -> None:
-    a = np.concatenate([np.full(256, 2.0**12), np.full(2048, 2.0**-12 + 2.0**-19)])[None]
-    b = np.ones((a.shape[1], 1))
-    found = product(a, b)
+def test_a_large_running_sum_makes_later_terms_lose_all_bits() -> None:
+    a = np.array([[2.0**20] + [0.0] * 15 + [0.06] * 3000])
+    a = round_to(a, "float32")
+    found = product(a, np.ones((3016, 1)), Tiles(16))
     acc = one_by_one(a)
-    assert abs(float(acc[0]) - found.value[0, 0]) > 0.1
-    assert abs(float(acc[0]) - found.value[0, 0]) <= found.error[0, 0]
+    assert acc[0] == 2.0**20
+    assert 170 < abs(float(acc[0]) - found.value[0, 0]) <= found.error[0, 0] < 2000
+
+
+def test_a_split_may_have_a_large_running_sum_where_the_whole_has_none() -> None:
+    large, small = np.array([2.0**20] + [0.0] * 15), np.full(3000, float(np.float32(0.06)))
+    a = np.concatenate([-large, large, small])[None]
+    found = product(a, np.ones((a.shape[1], 1)), Tiles(16, restarts=True))
+    splits = one_by_one(-large[None])[0] + one_by_one(np.concatenate([large, small])[None])[0]
+    assert splits == 0
+    assert 170 < found.value[0, 0] <= found.error[0, 0]
 
 
 def test_a_product_that_does_not_fit_is_rounded_even_when_nothing_is_added() -> None:
