@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 
-import pytest
-from hypothesis import HealthCheck, settings
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # xdist has the cores already
+
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 SLOW_IS_FINE = [HealthCheck.too_slow]
 settings.register_profile(

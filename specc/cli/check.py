@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ def check(
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Hold every kernel and reference function against the formulas, within derived bounds."""
+    # The matrices are small: threads of NumPy's BLAS only get into each other's way.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from specc.cli.build import chosen_targets
     from specc.evidence.counterexample import save
     from specc.evidence.suite import check_kernels

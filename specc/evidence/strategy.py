@@ -47,10 +47,12 @@ def _case(draw: st.DrawFn, kernel: Kernel, dtypes: tuple[str, ...]) -> Case:
 
 
 def pinned(kernel: Kernel, dtypes: Sequence[str] = DTYPES) -> tuple[Case, ...]:
-    """One case per family, storage types in turn, at sizes that cross a tile, a window and a row: always tried."""
-    sizes = {name: _middle(lengths(kernel, name)) for name in kernel.sizes}
+    """One case per family, storage types in turn, at sizes that cross a tile, a window and a row, every third at the
+    largest: always tried."""
     found = []
     for n, family in enumerate(families(kernel)):
+        pick = max if n % 3 == 1 else _middle
+        sizes = {name: pick(lengths(kernel, name)) for name in kernel.sizes}
         case = Case(dtypes[n % len(dtypes)], tuple(sorted(sizes.items())), family, seed=n, pad=8 * (n % 2))
         found.append(replace(case, places=_pinned_places(kernel, sizes)))
     tiny = replace(found[0], family="normal", magnitude=1e-4, dtype=dtypes[0])

@@ -67,7 +67,8 @@ def attention(formula: Formula) -> Fit:
         kv_head=kv_head,
         accumulator=acc,
         store=Store(q.tensor.name, tuple(Var(i) for i in q.indices), result),
-        round_probabilities=parts.role is not None,
+        # The product with the values is formed in storage, whatever the profile says of the weights.
+        round_probabilities=True,
         probability_role=Role(parts.role or Role.CACHE),
     )
     own = "each row has its own keys (decode)" if decode else "rows share the keys (prefill)"
