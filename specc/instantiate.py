@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from specc.ops import (
     Bin,
+    Call,
     Cmp,
     Equation,
     Expr,
@@ -130,6 +131,10 @@ def fold(e: Expr) -> Expr:
             return e if result is None else Num(result, Sort.INDEX)
         case Neg(Num(a, Sort.INDEX)):
             return Num(-a, Sort.INDEX)
+        case Call("abs", (Num(a),), sort):
+            return Num(abs(a), sort)
+        case Call("max" | "min" as fn, (Num(a), Num(b)), sort):
+            return Num(max(a, b) if fn == "max" else min(a, b), sort)
         case Cmp(op, Num(a), Num(b)):
             return TRUE if compare(op, a, b) else FALSE
         case Logic("not", (arg,)) if arg in (TRUE, FALSE):

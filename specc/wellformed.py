@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from specc.ops import Apply, Expr, Formula, Given, Lead, Load, Named, Rounded, Sort, free_vars, walk
+from specc.ops import (
+    Apply,
+    Expr,
+    Formula,
+    Given,
+    Lead,
+    Load,
+    Named,
+    Reduce,
+    Rounded,
+    ScalarDef,
+    Sort,
+    free_vars,
+    walk,
+)
 
 
 class Level(IntEnum):
-    """CLOSED: instantiated. EXPANDED: lets and scalar functions of an index are gone, roundings may stand. LOWERED: no
-    scalar function is left at all."""
+    """CLOSED: instantiated. EXPANDED: lets and scalar functions that dissolve are gone, roundings may stand. LOWERED:
+    no scalar function is left at all."""
 
     CLOSED = 1
     EXPANDED = 2
@@ -46,7 +60,7 @@ class _Checker:
     def node(self, e: Expr) -> None:
         if isinstance(e, Lead | Given):
             self.fail(f"{type(e).__name__} is left after instantiation")
-        if self.level >= Level.EXPANDED and (isinstance(e, Named) or _of_index(e)):
+        if self.level >= Level.EXPANDED and (isinstance(e, Named) or (isinstance(e, Apply) and dissolves(e.fn))):
             self.fail(f"{type(e).__name__} is left after expansion")
         if self.level >= Level.LOWERED and isinstance(e, Apply):
             self.fail(f"{e.fn.name} is left after lowering")
@@ -68,5 +82,11 @@ class _Checker:
         raise IllFormed(f"{self.op}: {why}")
 
 
-def _of_index(e: Expr) -> bool:
-    return isinstance(e, Apply) and any(p.sort is Sort.INDEX for p in e.fn.params)
+def dissolves(fn: ScalarDef) -> bool:
+    """Whether `fn` is put in where it is called: a function of an index, such as `invFreq`, or one with a reduction.
+    Targets print the others as functions of their own."""
+    if any(p.sort is Sort.INDEX for p in fn.params):
+        return True
+    forms = (fn.body,) if fn.computed is None else (fn.body, fn.computed)
+    nodes = [n for form in forms for n in walk(form)]
+    return any(isinstance(n, Reduce) or (isinstance(n, Apply) and dissolves(n.fn)) for n in nodes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -206,11 +205,18 @@ class Evaluator:
                 return Truth((), np.asarray(name == "true"), YES)
             case Logic("not", (arg,)):
                 return negation(self.truth(arg, scope))
-            case Logic("and", args):
-                return reduce(conjunction, (self.truth(a, scope) for a in args))
-            case Logic("or", args):
-                return negation(reduce(conjunction, (negation(self.truth(a, scope)) for a in args)))
+            case Logic("and" | "or" as op, args):
+                return self._junction(op == "and", args, scope)
         raise NotSupported(f"{type(e).__name__} as a condition")
+
+    def _junction(self, conjunctive: bool, args: tuple[Expr, ...], scope: Scope) -> Truth:
+        """Each part is needed only where those before it leave the truth open."""
+        found = self.truth(args[0], scope)
+        for arg in args[1:]:
+            part = self.truth(arg, scope.only(possibly(found, conjunctive)))
+            sides = (found, part) if conjunctive else (negation(found), negation(part))
+            found = conjunction(*sides) if conjunctive else negation(conjunction(*sides))
+        return found
 
     def extent(self, e: Expr, scope: Scope) -> int:
         """The extent of a reduction: one number."""

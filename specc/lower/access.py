@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
+from itertools import takewhile
 
 from specc.kernels import Access
 from specc.lower.draft import NoFit
@@ -38,7 +40,17 @@ class Reader:
                         known, self(then, both(guard, known), lazy), self(other, both(guard, no), lazy), e.sort
                     )
                 return Select(known, self(then, guard, both(lazy, known)), self(other, guard, both(lazy, no)), e.sort)
+            case Logic("and" | "or" as op, (first, *rest)):
+                return self._junction(op, first, rest, guard, lazy)
         return rebuild(e, lambda child: self(child, guard, lazy))
+
+    def _junction(self, op: str, first: Expr, rest: list[Expr], guard: Expr | None, lazy: Expr | None) -> Expr:
+        """Each part is only evaluated where those before it leave the truth open."""
+        parts = [self(first, guard, lazy)]
+        for e in rest:
+            lazy = both(lazy, parts[-1] if op == "and" else negation(parts[-1]))
+            parts.append(self(e, guard, lazy))
+        return Logic(op, tuple(parts))
 
     def _load(self, e: Load, guard: Expr | None, lazy: Expr | None) -> Var:
         if lazy is not None and not self.in_range(e):
@@ -53,8 +65,11 @@ class Reader:
         known = self.found.get(name)
         if known is None:
             self.found[name] = Access(name, e.tensor, indices, guard, bool(from_data))
+        elif guard is None or known.guard is None:
+            self.found[name] = replace(known, guard=None)
         else:
-            self.found[name] = replace(known, guard=either(known.guard, guard))
+            before = {*self.axes, *takewhile(lambda n: n != name, self.found)}
+            self.found[name] = replace(known, guard=either(known.guard, weakened(guard, before)))
         return Var(name, e.sort)
 
     def in_range(self, e: Load) -> bool:
@@ -103,6 +118,19 @@ def either(a: Expr | None, b: Expr | None) -> Expr | None:
     if a is None or b is None:
         return None
     return a if a == b else Logic("or", (a, b))
+
+
+def weakened(e: Expr, known: Collection[str], positive: bool = True) -> Expr | None:
+    """A condition over `known` names that holds wherever `e` does (or where it does not, if not `positive`)."""
+    match e:
+        case Logic("not", (arg,)):
+            return weakened(arg, known, not positive)
+        case Logic("and" | "or" as op, args):
+            parts = [weakened(a, known, positive) for a in args]
+            return reduce(both if (op == "and") == positive else either, parts)
+    if set(free_vars(e)) <= set(known):
+        return e if positive else negation(e)
+    return None
 
 
 def negation(e: Expr) -> Expr:

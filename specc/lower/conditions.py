@@ -45,6 +45,12 @@ def _where(e: Expr, part: Expr) -> tuple[bool, Expr | None]:
     sides: list[tuple[Expr, Expr | None]] = [(c, None) for c in children(e)]
     if isinstance(e, Select):
         sides = [(e.cond, None), (e.then, e.cond), (e.other, negation(e.cond))]
+    elif isinstance(e, Logic) and e.op in ("and", "or"):
+        before: Expr | None = None
+        sides = []
+        for a in e.args:
+            sides.append((a, before))
+            before = both(before, a if e.op == "and" else negation(a))
     found = False
     where: Expr | None = None
     for child, cond in sides:

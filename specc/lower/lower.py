@@ -32,7 +32,7 @@ from specc.lower.row_reduction import row_reduction
 from specc.ops import Bin, Formula, FormulaTensor, Num, Size, Sort, walk
 from specc.passes import Rounds, run_passes
 from specc.passes.expand import inline_all
-from specc.passes.powers import LONGEST
+from specc.passes.powers import LONGEST, powers
 from specc.passes.unroll import unroll_all
 from specc.wellformed import Level, check
 
@@ -82,7 +82,7 @@ def match(formula: Formula) -> tuple[Formula, Fit]:
             return formula, fit(formula)
         except NoFit as no:
             reasons.append((name, str(no)))
-    written_out = unroll_all(formula)
+    written_out = powers(unroll_all(formula))
     if written_out != formula:
         for _, fit in SCHEDULES:
             with suppress(NoFit):

@@ -22,9 +22,9 @@ PASSES: tuple[tuple[str, Level, Callable[[Formula, Rounds], Formula]], ...] = (
     ("rename", Level.EXPANDED, lambda f, _: rename(f)),
     ("constants", Level.EXPANDED, lambda f, _: fold_constants(f)),
     ("simplify", Level.EXPANDED, lambda f, _: simplify(f)),
-    ("powers", Level.EXPANDED, lambda f, _: powers(f)),
     ("hoist", Level.EXPANDED, lambda f, _: hoist(f)),
     ("unroll", Level.EXPANDED, lambda f, _: unroll(f)),
+    ("powers", Level.EXPANDED, lambda f, _: powers(f)),
 )
 """Name, what the pass may assume, and the pass."""
 

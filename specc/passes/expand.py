@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from specc.ops import Apply, Expr, Formula, Named, Rounded, Softmax, Sort, rebuild, substitute
+from specc.ops import Apply, Expr, Formula, Named, Rounded, Softmax, rebuild, substitute
 from specc.passes.rewrite import each
+from specc.wellformed import dissolves
 
 
 def inline(e: Apply) -> Expr:
@@ -13,8 +14,8 @@ def inline(e: Apply) -> Expr:
 
 
 def inline_index_functions(e: Expr) -> Expr:
-    """`e` without scalar functions of an index, such as `invFreq`."""
-    if isinstance(e, Apply) and any(p.sort is Sort.INDEX for p in e.fn.params):
+    """`e` without scalar functions that dissolve."""
+    if isinstance(e, Apply) and dissolves(e.fn):
         return inline_index_functions(inline(e))
     return rebuild(e, inline_index_functions)
 
@@ -29,7 +30,7 @@ def inline_all(formula: Formula) -> Formula:
 
 
 def expand(formula: Formula, rounds: tuple[tuple[str, str, str], ...]) -> Formula:
-    """No Named is left, and of Apply only functions of real numbers, which targets print as functions of their own.
+    """No Named is left, and of Apply only functions that do not dissolve.
     A `let` or constant that `rounds` names for this op is rounded; so is every softmax weight when `rounds` names
     `softmax`."""
     roles = {name: role for op, name, role in rounds if op == formula.op}
@@ -37,7 +38,7 @@ def expand(formula: Formula, rounds: tuple[tuple[str, str, str], ...]) -> Formul
 
     def visit(e: Expr) -> Expr:
         match e:
-            case Apply(fn) if any(p.sort is Sort.INDEX for p in fn.params):
+            case Apply(fn) if dissolves(fn):
                 return visit(inline(e))
             case Named(name, inner):
                 return Rounded(visit(inner), roles[name]) if name in roles else visit(inner)

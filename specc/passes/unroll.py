@@ -26,6 +26,8 @@ from specc.passes.simplify import identities
 
 LONGEST = 16
 """Longest reduction that is unrolled."""
+LARGEST = 2048
+"""Most nodes that a reduction may become."""
 
 
 def unroll(formula: Formula) -> Formula:
@@ -47,10 +49,11 @@ def _rule(wanted: Callable[[Reduce], bool]) -> Callable[[Expr], Expr]:
 
 def _short(e: Reduce) -> bool:
     """Whether `e` is a sum or product of at most LONGEST terms, or a maximum of at least one, and no softmax in it runs
-    over its variable."""
+    over its variable, and it stays readable."""
     if not isinstance(e.extent, Num) or not 0 < e.extent.value <= LONGEST or (e.op == "Max" and e.where is not None):
         return False
-    return not any(isinstance(n, Softmax) and n.var == e.var for n in walk(e.body))
+    nodes = list(walk(e.body))
+    return len(nodes) * e.extent.value <= LARGEST and not any(isinstance(n, Softmax) and n.var == e.var for n in nodes)
 
 
 def _terms(e: Reduce) -> Expr:

@@ -111,6 +111,29 @@ POINTWISE = (
     Case("rows taken by position of the sequence", "gather", {"H": 3}, """
       op f(x[T, H], n[T]: index; H: nat) -> y[T, H]
         y[t, d] = if n[t] < t then x[n[t], d] else x[t, d]""", index={"n": lambda n: (0, n["T"])}),
+    Case("condition on the element before", "pointwise", {"C": 3}, """
+      op f(x[T, C]; C: nat) -> y[T, C]
+        y[t, c] = if t ≥ 1 and x[t - 1, c] > 0 then x[t, c] else -1"""),
+    Case("no element before or a negative one", "pointwise", {"C": 3}, """
+      op f(x[T, C]; C: nat) -> y[T, C]
+        y[t, c] = if t < 1 or x[t - 1, c] < 0 then x[t, c] else x[t - 1, c]"""),
+    Case("only where a comparison of real numbers says so", "pointwise", {"C": 3}, """
+      op f(x[T, C]; C: nat) -> y[T, C]
+        y[t, c] = if t / 2 ≥ 1 then x[t - 2, c] else x[t, c]"""),
+    Case("twice under conditions", "pointwise", {"C": 3}, """
+      op f(x[T, C], m[T, C]; C: nat) -> y[T, C]
+        y[t, c] = (if t ≥ 1 then x[t - 1, c] else 0) + (if m[t, c] > 0 and t ≥ 1 then x[t - 1, c] else 0)
+          + (if t < 1 or x[t - 1, c] < m[t, c] then 0 else if t ≥ 2 then x[t - 1, c]·x[t - 2, c] else 1)"""),
+    Case("series", "pointwise", {"C": 3}, """
+      def series(x) = Σ_{j < 4} x^j / (j + 1)
+      op f(x[T, C]; C: nat) -> y[T, C]
+        y[t, c] = series(x[t, c])"""),
+    Case("width of the larger", "pointwise", {"A": 3, "B": 5}, """
+      op f(x[T, A], z[T, B]; A: nat, B: nat) -> y[T, max(A, B)]
+        y[t, c] = (if c < A then x[t, c] else 0) + (if c < B then z[t, c] else 0)"""),
+    Case("clamped neighbour", "pointwise", {"C": 4}, """
+      op f(x[T, C]; C: nat) -> y[T, C]
+        y[t, c] = x[max(t - 1, 0), min(c + 1, C - 1)] - x[abs(t - 0), c]"""),
     Case("sum over few", "pointwise", {"H": 3, "K": 2}, """
       op f(x[T, K, H], w[T, K]; H: nat, K: nat) -> y[T, H]
         y[t, i] = Σ_k w[t, k]·x[t, k, i]"""),
