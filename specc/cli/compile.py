@@ -48,7 +48,7 @@ def text(one: Compiled) -> str:
     r = one.report
     if r is None:
         return f"{one.file} {one.arch} rows {one.rows}: {one.error}"
-    name = one.file if r.kernel in (one.file, f"{one.file}_kernel") else f"{one.file}/{r.kernel}"
+    name = f"{one.file} {r.kernel.removeprefix(f'{one.file}_kernel').lstrip('_')}"
     note = "" if r.fits else "  does not fit"
     spills, tensor_core = r.spill_stores + r.spill_loads, " ".join(r.tensor_core) or "-"
     cells = (
