@@ -70,6 +70,24 @@ def test_one_target_is_built_alone(specc: Run, own: Path, tmp_path: Path) -> Non
     assert (tmp_path / "o/tiny/torch/model.py").is_file()
 
 
+TILES = """archs = ["sm_80", "sm_90", "sm_100"]
+pointwise = [{ TILE = 512, warps = 16, stages = 1 }]
+"""
+
+
+def test_a_tile_table_of_ones_own_comes_first_and_is_part_of_the_input(specc: Run, own: Path, tmp_path: Path) -> None:
+    out, tiles = tmp_path / "out", tmp_path / "tiles.toml"
+    tiles.write_text(TILES)
+    assert specc("build", own, "--out", out)[0] == 0
+    status, text, _ = specc("build", own, "--out", out, "--tiles", tiles)
+    assert status == 0 and "3 written" in text
+    assert "Config(None, 16, 1, " in (out / "tiny/triton/add1.py").read_text()
+    assert "up to date" in specc("build", own, "--out", out, "--tiles", tiles)[1]
+    tiles.write_text(TILES.replace("16", "2"))
+    assert "3 written" in specc("build", own, "--out", out, "--tiles", tiles)[1]
+    assert specc("build", own, "--out", out, "--check")[0] == 1
+
+
 def test_check_fails_with_a_diff_and_writes_nothing(specc: Run, own: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     specc("build", own, "--out", out)
@@ -171,6 +189,9 @@ MISTAKES = {
     "no node": (["eval", MODEL, "--inputs", "x.npz"], "error[E280]"),
     "no arrays": (["eval", f"{MODEL}@1.0:lm_head", "--inputs", "x.npz"], "error[E501]"),
     "no arrays in it": (["eval", f"{MODEL}@1.0:lm_head", "--inputs", SPEC], "error[E501]"),
+    "no tile table": (["build", SPEC, "--tiles", "none.toml"], "error[E501]: cannot read `none.toml`"),
+    "bad tile table": (["build", SPEC, "--tiles", "{tmp}/notes.txt"], "error[E902]"),
+    "unknown architecture": (["build", SPEC, "--out", "{tmp}/o", "--compile", "sm_9"], "did you mean `sm_90`?"),
     "used library missing": (["build", "{tmp}/tiny.spec"], "error[E501]"),
 }
 
@@ -181,7 +202,7 @@ def test_a_users_mistake_is_a_message_and_status_2(
 ) -> None:
     (tmp_path / "binary.spec").write_bytes(b"\xff\xfe")
     (tmp_path / "bad.spec").write_text("modle x\n")
-    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "notes.txt").write_text("pointwise = 3")
     (tmp_path / "own.ops").unlink()
     monkeypatch.chdir(tmp_path)
     arguments, message = MISTAKES[mistake]
