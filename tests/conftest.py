@@ -11,9 +11,7 @@ import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
 SLOW_IS_FINE = [HealthCheck.too_slow]
-settings.register_profile(
-    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE
-)
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE)
 settings.register_profile("dev", deadline=None, print_blob=True, suppress_health_check=SLOW_IS_FINE)
 PROFILE = "ci" if os.environ.get("CI") else "dev"
 settings.load_profile(PROFILE)

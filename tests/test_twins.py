@@ -64,9 +64,7 @@ NORMS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", NORMS)
 @given(lead=LEADS, width=WIDTHS, seed=SEEDS, magnitude=MAGNITUDES)
-def test_norms_equal_their_twins(
-    name: str, lead: tuple[int, ...], width: int, seed: int, magnitude: float
-) -> None:
+def test_norms_equal_their_twins(name: str, lead: tuple[int, ...], width: int, seed: int, magnitude: float) -> None:
     draw = Draw(seed, magnitude)
     tensors, right = NORMS[name](draw(*lead, width), draw(width), draw(*lead, width))
     constants = {("D" if name == "l2norm" else "H"): width, "eps": EPS}
@@ -84,9 +82,7 @@ def test_linear_equals_its_twin(lead: tuple[int, ...], k: int, n: int, seed: int
 def test_gate_up_equals_its_twin(lead: tuple[int, ...], k: int, n: int, seed: int, magnitude: float) -> None:
     draw = Draw(seed, magnitude)
     x, wg, wu = draw(*lead, k), draw(n, k), draw(n, k)
-    assert_agree(
-        close("gateUp", {"K": k, "I": n}, len(lead)), {"x": x, "wg": wg, "wu": wu}, twins.gateUp(x, wg, wu)
-    )
+    assert_agree(close("gateUp", {"K": k, "I": n}, len(lead)), {"x": x, "wg": wg, "wu": wu}, twins.gateUp(x, wg, wu))
 
 
 @pytest.mark.parametrize("name", ["siluMul", "geluMul"])
@@ -99,9 +95,7 @@ def test_gated_units_equal_their_twins(
 
 
 @given(lead=LEADS, width=WIDTHS, seed=SEEDS, r=st.sampled_from([1, 0.22]), scaled=st.booleans())
-def test_residual_equals_its_twin(
-    lead: tuple[int, ...], width: int, seed: int, r: float, scaled: bool
-) -> None:
+def test_residual_equals_its_twin(lead: tuple[int, ...], width: int, seed: int, r: float, scaled: bool) -> None:
     draw = Draw(seed)
     tensors = {"x": draw(*lead, width), "h": draw(*lead, width)} | ({"s": draw(1)} if scaled else {})
     constants = {"H": width, "r": r, "layer_scalar": scaled}
@@ -136,9 +130,7 @@ def test_lm_head_equals_its_twin(
 def test_sigmoid_gate_equals_its_twin(lead: tuple[int, ...], width: int, seed: int, magnitude: float) -> None:
     draw = Draw(seed, magnitude)
     o, gate = draw(*lead, width), draw(*lead, width)
-    assert_agree(
-        close("sigmoidGate", {"H": width}, len(lead)), {"o": o, "gate": gate}, twins.sigmoidGate(o, gate)
-    )
+    assert_agree(close("sigmoidGate", {"H": width}, len(lead)), {"o": o, "gate": gate}, twins.sigmoidGate(o, gate))
 
 
 @given(lead=LEADS, width=WIDTHS, seed=SEEDS, magnitude=MAGNITUDES)
@@ -199,23 +191,17 @@ def test_decode_attention_equals_its_twin(
         assert_agree(close("slidingDecodeGQA", constants | {"window": window}), tensors, right)
 
 
-@given(
-    heads=HEADS, n=st.integers(1, 9), d=st.integers(1, 4), window=st.sampled_from([None, 1, 3, 9]), seed=SEEDS
-)
+@given(heads=HEADS, n=st.integers(1, 9), d=st.integers(1, 4), window=st.sampled_from([None, 1, 3, 9]), seed=SEEDS)
 def test_decode_is_prefill_at_the_last_position(
     heads: tuple[int, int], n: int, d: int, window: int | None, seed: int
 ) -> None:
     draw, (hq, hk) = Draw(seed, 2.0), heads
     q, k, v = draw(1, hq, d), draw(n, hk, d), draw(n, hk, d)
-    constants = {"D": d, "heads": hq, "kv_heads": hk, "scale": 1} | (
-        {} if window is None else {"window": window}
-    )
+    constants = {"D": d, "heads": hq, "kv_heads": hk, "scale": 1} | ({} if window is None else {"window": window})
     prefill, decode = ("causalGQA", "decodeGQA") if window is None else ("slidingGQA", "slidingDecodeGQA")
     assert load_library().op(decode).prefill == prefill
     a = evaluate(close(prefill, constants), {"q": q, "k": k, "v": v, "pos": np.array([n - 1])})["o"]
-    b = evaluate(close(decode, constants), {"q": q, "k": k[None], "v": v[None], "seq_lens": np.array([n])})[
-        "o"
-    ]
+    b = evaluate(close(decode, constants), {"q": q, "k": k[None], "v": v[None], "seq_lens": np.array([n])})["o"]
     np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
 
 
@@ -223,9 +209,7 @@ def test_decode_is_prefill_at_the_last_position(
     t=st.integers(0, 4), heads=st.integers(1, 3), d=st.integers(2, 12), theta=st.sampled_from([1e4, 1e6]),
     seed=SEEDS, data=st.data(),
 )  # fmt: skip
-def test_rope_equals_its_twin(
-    t: int, heads: int, d: int, theta: float, seed: int, data: st.DataObject
-) -> None:
+def test_rope_equals_its_twin(t: int, heads: int, d: int, theta: float, seed: int, data: st.DataObject) -> None:
     rot = 2 * data.draw(st.integers(0, d // 2))
     active = data.draw(st.integers(0, rot // 2))
     denom = data.draw(st.sampled_from([d, max(rot, 1)]))

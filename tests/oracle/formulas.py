@@ -26,9 +26,7 @@ Array = npt.NDArray[Any]
 MAGNITUDES = st.sampled_from([1e-4, 0.1, 1.0, 10.0])
 SEEDS = st.integers(0, 2**32 - 1)
 LEADS = st.lists(st.integers(0, 4), min_size=0, max_size=3).map(tuple)
-HEADS = st.sampled_from(
-    [(1, 1), (2, 1), (4, 2), (5, 1), (6, 1), (7, 1), (8, 1), (16, 1), (10, 2), (3, 3), (16, 2)]
-)
+HEADS = st.sampled_from([(1, 1), (2, 1), (4, 2), (5, 1), (6, 1), (7, 1), (8, 1), (16, 1), (10, 2), (3, 3), (16, 2)])
 """(heads, kv_heads): ratios 1, 2, 5, 6, 7, 8, 16 and all heads on one."""
 
 

@@ -14,12 +14,8 @@ from tests.oracle.formulas import Array, Draw, close
 DECODE = {"D": 1, "heads": 1, "kv_heads": 1, "scale": 1}
 
 
-def run(
-    op: str, constants: dict[str, Any], lead: int = 0, given: tuple[str, ...] = (), **tensors: Any
-) -> Any:
-    (result,) = evaluate(
-        close(op, constants, lead, given), {n: np.asarray(t) for n, t in tensors.items()}
-    ).values()
+def run(op: str, constants: dict[str, Any], lead: int = 0, given: tuple[str, ...] = (), **tensors: Any) -> Any:
+    (result,) = evaluate(close(op, constants, lead, given), {n: np.asarray(t) for n, t in tensors.items()}).values()
     return result
 
 
@@ -211,9 +207,7 @@ def test_as_many_sequences_as_kv_heads_do_not_mix() -> None:
     constants = {"D": 2, "heads": 8, "kv_heads": 4, "scale": 1}
     o = run("decodeGQA", constants, q=q, k=k, v=v, seq_lens=n)
     for b in range(4):
-        alone = run(
-            "decodeGQA", constants, q=q[b : b + 1], k=k[b : b + 1], v=v[b : b + 1], seq_lens=n[b : b + 1]
-        )
+        alone = run("decodeGQA", constants, q=q[b : b + 1], k=k[b : b + 1], v=v[b : b + 1], seq_lens=n[b : b + 1])
         np.testing.assert_allclose(o[b], alone[0], rtol=1e-14, atol=1e-14)
 
 
@@ -235,9 +229,7 @@ def test_delta_rule_of_halves_gives_five_eighths() -> None:
 
 def test_delta_rule_does_not_scale_its_queries() -> None:
     ones = np.ones((1, 1, 4))
-    o = run(
-        "gatedDeltaRule", {}, q=ones, k=ones, v=ones[..., :1], alpha=np.ones((1, 1)), beta=np.ones((1, 1))
-    )
+    o = run("gatedDeltaRule", {}, q=ones, k=ones, v=ones[..., :1], alpha=np.ones((1, 1)), beta=np.ones((1, 1)))
     assert o[0, 0, 0] == 4
 
 

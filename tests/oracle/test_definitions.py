@@ -65,9 +65,7 @@ def symbolic(e: Expr, values: dict[str, Any]) -> Any:
         case Call(fn, args):
             return FUNCTIONS[fn](*(symbolic(a, values) for a in args))
         case Apply(fn, args):
-            return symbolic(
-                fn.body, {p.name: symbolic(a, values) for p, a in zip(fn.params, args, strict=True)}
-            )
+            return symbolic(fn.body, {p.name: symbolic(a, values) for p, a in zip(fn.params, args, strict=True)})
         case Cmp(op, left, right):
             return COMPARE[op](symbolic(left, values), symbolic(right, values))
         case Select(cond, then, other):
@@ -107,9 +105,9 @@ def form(fn: ScalarDef, body: Expr) -> Formula:
 
 
 def at_many_digits(fn: ScalarDef, body: Expr, x: list[float], digits: int) -> list[Any]:
-    return precise(
-        form(fn, body), {"x": np.array(x)}, at_points={"y": [(i,) for i in range(len(x))]}, digits=digits
-    )["y"]
+    return precise(form(fn, body), {"x": np.array(x)}, at_points={"y": [(i,) for i in range(len(x))]}, digits=digits)[
+        "y"
+    ]
 
 
 @pytest.mark.parametrize("fn", TWO_FORMS, ids=lambda fn: fn.name)
@@ -125,9 +123,7 @@ def test_computed_form_equals_its_definition_at_many_digits(fn: ScalarDef, x: li
 def test_computed_form_equals_its_definition_far_out(fn: ScalarDef) -> None:
     x = [s * m for s in (1.0, -1.0) for m in (0.0, 5e-324, 1e-30, 30.0, 88.7, 700.0, 1e4, 1e30)]
     assert fn.computed is not None
-    for a, b, at in zip(
-        at_many_digits(fn, fn.body, x, 60), at_many_digits(fn, fn.computed, x, 60), x, strict=True
-    ):
+    for a, b, at in zip(at_many_digits(fn, fn.body, x, 60), at_many_digits(fn, fn.computed, x, 60), x, strict=True):
         assert abs(a - b) <= 1e-50 * (1 + abs(at))
 
 

@@ -55,9 +55,7 @@ def test_an_unguarded_read_out_of_range_names_tensor_and_place(index: str) -> No
 
 def test_division_and_remainder_of_indices_are_floor() -> None:
     text = "op f(x[T]) -> y[T]\n  y[t] = 10 · ((t - 3) // 2) + (t - 3) % 2 + 0 · x[t]"
-    np.testing.assert_array_equal(
-        value(text, x=np.zeros(6)), [10 * ((t - 3) // 2) + (t - 3) % 2 for t in range(6)]
-    )
+    np.testing.assert_array_equal(value(text, x=np.zeros(6)), [10 * ((t - 3) // 2) + (t - 3) % 2 for t in range(6)])
 
 
 def test_an_index_divided_by_zero_is_an_error_only_where_it_is_chosen() -> None:
@@ -109,9 +107,7 @@ def test_a_diagonal_is_read_element_by_element() -> None:
 def test_sum_of_three_factors() -> None:
     a, b, c = Draw(1)(4, 3), Draw(2)(5, 3), Draw(3)(6, 3)
     text = "op f(a[I, K], b[J, K], c[L, K]) -> y[I, J, L]\n  y[i, j, l] = Σ_k a[i, k] · b[j, k] · c[l, k]"
-    np.testing.assert_allclose(
-        value(text, a=a, b=b, c=c), np.einsum("ik,jk,lk->ijl", a, b, c), rtol=1e-13, atol=1e-13
-    )
+    np.testing.assert_allclose(value(text, a=a, b=b, c=c), np.einsum("ik,jk,lk->ijl", a, b, c), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("poison", [np.nan, np.inf])
@@ -161,9 +157,7 @@ def test_chosen_places_are_those_of_the_whole(heads: tuple[int, int], seed: int,
         "pos": np.arange(5, 9),
     }
     formula = close("slidingGQA", {"D": 3, "heads": hq, "kv_heads": hk, "scale": 1, "window": 3})
-    subset = {
-        v: data.draw(st.lists(st.integers(0, n - 1), max_size=5)) for v, n in (("t", t), ("h", hq), ("d", 3))
-    }
+    subset = {v: data.draw(st.lists(st.integers(0, n - 1), max_size=5)) for v, n in (("t", t), ("h", hq), ("d", 3))}
     whole = evaluate(formula, tensors)["o"]
     some = evaluate(formula, tensors, at={"o": subset})["o"]
     index = [np.asarray(subset[v], int) for v in "thd"]
@@ -241,9 +235,7 @@ def test_intermediates_stay_below_the_limit() -> None:
 def test_strides_do_not_matter(view: Any) -> None:
     x, w = Draw(10)(6, 16).astype(np.float32).astype(np.float64), Draw(11)(16)
     formula = close("rmsnorm", {"H": 16, "eps": 1e-6}, 1)
-    np.testing.assert_allclose(
-        evaluate(formula, {"x": view(x), "w": w})["y"], twins.rmsnorm(x, w, 1e-6), rtol=1e-13
-    )
+    np.testing.assert_allclose(evaluate(formula, {"x": view(x), "w": w})["y"], twins.rmsnorm(x, w, 1e-6), rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int8, np.uint16, np.int64])

@@ -93,9 +93,7 @@ def disagreement(library: Library, op: str) -> float:
 
 
 @pytest.mark.parametrize(("op", "where", "old", "new"), EDITS, ids=lambda x: x.strip())
-def test_an_edited_formula_moves_the_oracle_away_from_the_twin(
-    op: str, where: str, old: str, new: str
-) -> None:
+def test_an_edited_formula_moves_the_oracle_away_from_the_twin(op: str, where: str, old: str, new: str) -> None:
     assert disagreement(edited(old, new, where), op) > 1e-8
 
 

@@ -21,9 +21,7 @@ def assert_bounded(formula: Formula, tensors: dict[str, Array], tightness: float
     for name, value in found.items():
         spots = np.random.default_rng(0).integers(0, max(value.size, 1), min(value.size, 3))
         points = [tuple(int(i) for i in np.unravel_index(k, value.shape)) for k in spots]
-        for point, right in zip(
-            points, precise(formula, tensors, at_points={name: points})[name], strict=True
-        ):
+        for point, right in zip(points, precise(formula, tensors, at_points={name: points})[name], strict=True):
             error = abs(right - mpmath.mpf(float(value[point])))
             assert error <= bound[name][point] <= tightness * max(1, np.abs(value).max()), (name, point)
 

@@ -182,9 +182,7 @@ def test_a_wrong_request_is_refused(
 
 def test_a_kernel_that_does_not_compile_says_why() -> None:
     with pytest.raises(CompileError, match=r"(?s)_mistyped for sm_90: .*no_such_function"):
-        compile_kernel(
-            _mistyped, {"x": "*fp32"}, {"BLOCK": 16}, arch="sm_90", divisible=[], num_warps=4, num_stages=1
-        )
+        compile_kernel(_mistyped, {"x": "*fp32"}, {"BLOCK": 16}, arch="sm_90", divisible=[], num_warps=4, num_stages=1)
 
 
 _DISASSEMBLY = """

@@ -14,7 +14,9 @@ from specc.targets.triton.load import load_module
 from tests.targets.triton.generated import STORAGE, assert_right, custom, operands, ran, results, shipped, strided
 
 
-def prefill(kernel: Kernel, pos: Sequence[int], keys: int, dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
+def prefill(
+    kernel: Kernel, pos: Sequence[int], keys: int, dtype: torch.dtype = torch.float32
+) -> dict[str, torch.Tensor]:
     return operands(kernel, {"T": len(pos), "L": keys}, dtype, indices={"pos": pos})
 
 

@@ -145,9 +145,7 @@ def _tf32(x: torch.Tensor) -> torch.Tensor:
     return torch.ldexp(torch.round(mantissa * 2048) / 2048, exponent)
 
 
-def _product(
-    precision: str, dtype: torch.dtype = torch.float32
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _product(precision: str, dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(1)
     a, b = torch.randn(32, 32).to(dtype), torch.randn(32, 32).to(dtype)
     c = _nan(32, 32)
