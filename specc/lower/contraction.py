@@ -36,6 +36,8 @@ def contraction(formula: Formula) -> Fit:
     columns."""
     q = single(formula)
     *rows, columns = axes_of(q)
+    if not rows:
+        raise NoFit("its result has columns only, no rows")
     body = bottom_up(q.expr, merge_branches)
     total = _total(body)
     inner = Axis(total.var, total.extent)

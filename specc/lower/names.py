@@ -20,6 +20,13 @@ class Names:
         self.taken.add(name)
         return name
 
+    def stage(self, stem: str) -> str:
+        """A name for a reduction, whose raw result is called `…_raw`."""
+        taken = self.taken | self.operands
+        name = fresh(stem, taken | {n.removesuffix("_raw") for n in taken if n.endswith("_raw")})
+        self.taken |= {name, f"{name}_raw"}
+        return name
+
     def operand(self, stem: str) -> str:
         """A name for an operand that the formula does not have, such as a table."""
         name = fresh(stem, self.taken | self.operands)

@@ -116,7 +116,7 @@ def _select(pieces: list[tuple[int, int, Expr]], var: str) -> Expr:
 
 
 def _rows(r: RowReduction, reads: Reads) -> Values:
-    values = reads((*r.row_loads, *r.vectors, *r.loads))
+    values = reads((*r.row_loads, *r.loads, *r.vectors))
     taken = {a.var for a in (*r.rows, r.inner)}
     for number, stage in enumerate(r.stages, 1):
         index: Values = {r.inner.var: Var(fresh(f"j{number}", taken))}

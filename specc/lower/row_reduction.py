@@ -114,7 +114,7 @@ class _Stages:
         where = None if e.where is None else substitute(e.where, new)
         key = Reduce(e.op, self.inner.var, e.extent, where, substitute(e.body, new))
         if key not in self.seen:
-            name = self.names.internal(f"r{len(self.seen) + 1}")
+            name = self.names.stage(f"r{len(self.seen) + 1}")
             self.seen[key] = name
             self.stages.append(Stage(name, e.op, key.body, Var(f"{name}_raw", Sort.REAL), where))
         return Var(self.seen[key], Sort.REAL)
@@ -164,16 +164,17 @@ def _tails(e: Expr, name: str, known: set[str]) -> list[Expr]:
 
 
 def _split(found: tuple[Access, ...], rows: set[str], inner: str) -> tuple[tuple[Access, ...], ...]:
-    """Reads of the row alone, of the row and the inner index, and of the inner index alone. Vectors come before loads,
-    which may be placed by them."""
+    """Reads of the row alone, of the row and the inner index, and of the inner index alone. What places a read of the
+    row stands before it among the loads."""
     scalars: list[Access] = []
     loads: list[Access] = []
     vectors: list[Access] = []
+    places = {n for a in found for n in depends_on(a)}
     for access in found:
         names = set(depends_on(access))
         if names <= rows | {a.name for a in scalars}:
             scalars.append(access)
-        elif names == {inner}:
+        elif names == {inner} and access.name not in places:
             vectors.append(access)
         else:
             loads.append(access)

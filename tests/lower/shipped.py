@@ -55,7 +55,6 @@ def contractions() -> list[Case]:
     return [
         Case("linear", "contraction", {"K": 5, "N": 3}, lead=1),
         Case("linear", "contraction", {"K": 1, "N": 1}, lead=2),
-        Case("linear", "contraction", {"K": 4, "N": 7}, lead=0),
         Case("gateUp", "contraction", {"K": 4, "I": 3}, lead=1),
         Case("lmHead", "contraction", {"K": 4, "N": 6, "mul": Fraction("0.5"), "softcap": 30}, lead=1),
         Case("lmHead", "contraction", {"K": 4, "N": 6}, lead=1),

@@ -150,10 +150,10 @@ class Machine:
         self.load(env, r.row_loads)
         for a in r.row_loads:
             assert env[a.name].shape[-1:] in ((), (1,)), f"`{a.name}` differs inside a row"
+        self.load(env, r.loads)
         self.load(env, r.vectors)
         for a in r.vectors:
             assert all(n == 1 for n in env[a.name].shape[:-1]), f"`{a.name}` differs between rows"
-        self.load(env, r.loads)
         for stage in r.stages:
             held = np.broadcast_to(True if stage.where is None else value(stage.where, env, self.sizes), shape)
             body = np.broadcast_to(value(stage.map, env, self.sizes), shape)

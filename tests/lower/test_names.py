@@ -13,6 +13,9 @@ CASES = (
     Case("stage", "row_reduction", {"H": 4}, """
       op f(r1[T, H], r2[H], r1_raw[T, H]) -> y[T, H]
         y[t, i] = r1[t, i] / √(Σ_j r1[t, j]²) · r2[i] + Max_j r1_raw[t, j]"""),
+    Case("raw result", "row_reduction", {"H": 4}, """
+      op f(r1_raw[T, H], r2_raw[T, H]) -> y[T, H]
+        y[t, i] = r1_raw[t, i] / √(Σ_j r1_raw[t, j]²) + Max_j r2_raw[t, j]"""),
     Case("index", "row_reduction", {"H": 4}, """
       op f(j1[T, H], i[H], t[T]) -> y[T, H]
         y[t, i] = j1[t, i] · i[i] · t[t] / Σ_j j1[t, j]"""),

@@ -91,10 +91,17 @@ class _Tiles:
     def _side(self, side: _Side, name: str) -> str:
         """Reads a factor's tile; returns the name of its value in storage."""
         scope = Scope(self.kernel, self.names, side.indices, (self.c.inner.var,))
-        self.head += scope.pointers(side.accesses)
         kept = _in_storage(side.value)
+        repeated = []
         for access in side.accesses:
-            self.inner += scope.load(access, upcast=kept is None)
+            if scope.depends(*access.indices, access.guard) & scope.inner:
+                repeated.append(access)
+                scope.note(access)
+            else:
+                self.head += [*scope.pointers([access]), *scope.load(access, upcast=kept is None)]
+        self.head += scope.pointers(repeated)
+        for access in repeated:
+            self.inner += scope.load(access, upcast=kept is None, summed=True)
         value = kept if kept is not None else side.value
         if isinstance(value, Var):
             return value.name

@@ -125,7 +125,9 @@ class _Renaming:
 
     def _local(self, name: str) -> str:
         stage = name.removesuffix("_raw")
-        return f"{self.names[stage]}_raw" if stage != name and stage in self.names else self.names.get(name, name)
+        if name not in self.names and stage != name and stage in self.names:
+            return f"{self.names[stage]}_raw"
+        return self.names.get(name, name)
 
     def _axis(self, name: str) -> str:
         return self.axes.get(name, self.names.get(name, name))

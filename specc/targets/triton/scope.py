@@ -90,6 +90,7 @@ class Scope:
         for place in places:
             if isinstance(place, Access):
                 lines += self._finding(place, inside=False)
+                self.note(place)
             outer, inner = self._terms(place)
             if outer and inner and (place.operand, outer) not in self.rows:
                 name = self.names.fresh(f"{place.operand}_row")
@@ -97,13 +98,15 @@ class Scope:
                 lines.append(f"{name} = {' + '.join((f'{place.operand}_ptr', *outer))}")
         return lines
 
-    def load(self, access: Access, upcast: bool = True) -> list[str]:
-        """`name = tl.load(…)`, in float32 unless it is an index, a table, or kept in storage."""
+    def load(self, access: Access, upcast: bool = True, summed: bool = False) -> list[str]:
+        """`name = tl.load(…)`, in float32 unless it is an index, a table, or kept in storage. `summed`: lanes past the
+        end take part in a sum, so they read 0 where an index out of data is in range."""
         lines = self._finding(access, inside=True)
         items = [self.pointer(access)]
         mask = self.mask(access)
         if mask is not None:
-            items += [f"mask={mask}", f"other={self._other(access)}"]
+            other, found = self._other(access), self.found.get(access.name)
+            items += [f"mask={mask}", f"other={f'tl.where({found}, 0.0, {other})' if summed and found else other}"]
         self.note(access)
         cast = ".to(tl.float32)" if upcast and self._real(access) else ""
         return [*lines, *call(f"{access.name} = tl.load", items, DEEPEST, cast)]
