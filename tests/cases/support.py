@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+import specc
 from specc.bounds import Numerics
 from specc.bounds.formats import round_to
 from specc.evidence.case import Case
@@ -25,6 +26,7 @@ from specc.lower.lower import Setting, lower_formula
 from specc.ops import Sort
 from specc.oracle import evaluate
 from specc.oracle.sizes import bind
+from specc.resources import shipped
 from specc.targets.triton.target import run
 from tests.oracle.formulas import close
 
@@ -32,6 +34,11 @@ Array = npt.NDArray[Any]
 STORAGE = ("float32", "float16", "bfloat16")
 TARGETS = ("triton", "torch")
 EXECUTORS: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor()}
+
+
+@cache
+def gemma() -> specc.Spec:
+    return specc.load(shipped("specs") / "gemma4.spec")
 
 
 @cache
