@@ -15,7 +15,7 @@ from specc.bounds.numerics import triton as triton_numerics
 from specc.evidence.case import Case
 from specc.evidence.check import Ran
 from specc.ir import Role
-from specc.kernels import Attention, Contraction, Kernel, Pointwise, RowReduction
+from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, RowReduction
 from specc.ops import Num
 
 Program = tuple[int, int, int]
@@ -50,8 +50,8 @@ class TritonExecutor:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Which programs of a launch run: all of a small one; of a large one the first, the last and a few more. A decode
-    kernel runs whole, since its splits are merged."""
+    """Which programs of a launch run: all of a small one; of a large one the first, the last and a few more. Of a decode
+    kernel, all parts of a few KV heads, since parts are merged."""
 
     kernel: Kernel
     seed: int
@@ -59,12 +59,22 @@ class Sampler:
     def __call__(self, name: str, grid: Program) -> Iterable[Program]:
         total = int(np.prod(grid))
         most = max(2, WORK // work_per_program(self.kernel))
-        if total <= most or self.kernel.schedule_name == "attention_decode":
-            return list(np.ndindex(*grid))
         rng = np.random.default_rng(self.seed)
+        if isinstance(self.kernel.schedule, Attention) and self.kernel.schedule.decode:
+            return _of_heads(self.kernel.schedule.head_map, grid, int(rng.integers(1 << 30)))
+        if total <= most:
+            return list(np.ndindex(*grid))
         flat = {0, total - 1, *(int(n) for n in rng.integers(0, total, size=min(most, 16) - 2))}
         x, y, _ = grid
         return [(n % x, n // x % y, n // (x * y)) for n in sorted(flat)]
+
+
+def _of_heads(heads: HeadMap, grid: Program, number: int) -> list[Program]:
+    """Programs (row, head or KV head, part) of the first, the last and one more KV head."""
+    chosen = {0, heads.kv_heads - 1, number % heads.kv_heads}
+    if grid[1] == heads.heads:
+        chosen = {g * heads.outer + m * heads.step for g in chosen for m in range(heads.group)}
+    return [p for p in np.ndindex(*grid) if p[1] in chosen]
 
 
 def work_per_program(kernel: Kernel) -> int:
