@@ -99,9 +99,11 @@ def magnitude(a: Expr) -> Expr:
     return Call("abs", (a,))
 
 
-def expressions(quotient: Callable[[Expr, Expr], Expr], radicand: Callable[[Expr], Expr]) -> Any:
+def expressions(
+    quotient: Callable[[Expr, Expr], Expr], radicand: Callable[[Expr], Expr], leaves: list[Expr] = REAL_LEAVES
+) -> Any:
     return st.recursive(
-        st.sampled_from(REAL_LEAVES),
+        st.sampled_from(leaves),
         lambda e: st.one_of(
             st.builds(lambda op, a, b: Bin(op, a, b, Sort.REAL), st.sampled_from("+-·"), e, e),
             st.builds(quotient, e, e),
@@ -120,6 +122,28 @@ def expressions(quotient: Callable[[Expr, Expr], Expr], radicand: Callable[[Expr
 reals = expressions(divided, magnitude)
 tame = expressions(divided_by_one_or_more, one_or_more)
 """No division by, and no root of, what may be nearly 0, so that another order of operations changes little."""
+
+
+def _moved(op: str, e: Expr, n: int) -> Expr:
+    return Bin(op, e, whole(n), Sort.INDEX)
+
+
+T, INNER = Var("t"), Var("i")
+READS: list[Expr] = [
+    *REAL_LEAVES,
+    Load("w", (N,)),
+    Load("x", (T, N)),
+    Load("w", (whole(1),)),
+    Load("x", (T, _moved("%", _moved("+", INNER, 1), 4))),
+    Load("w", (_moved("//", INNER, 2),)),
+    Reduce("Σ", "j", Size("H"), None, Bin("^", Load("x", (T, Var("j"))), whole(2), Sort.REAL)),
+    Reduce("Max", "k", Size("H"), None, Load("x", (T, Var("k")))),
+    Select(Cmp(">=", T, whole(1)), Load("x", (_moved("-", T, 1), INNER)), W, Sort.REAL),
+    Select(Cmp("<", INNER, whole(3)), Load("x", (T, _moved("+", INNER, 1))), Num(Fraction(0)), Sort.REAL),
+    Select(Cmp("==", INNER, whole(2)), X, Load("w", (whole(3),)), Sort.REAL),
+]
+"""Reads of neighbours, by data, and of constants."""
+reading = expressions(divided_by_one_or_more, one_or_more, READS)
 
 
 def formula(e: Expr) -> Formula:

@@ -65,11 +65,8 @@ class Reader:
         known = self.found.get(name)
         if known is None:
             self.found[name] = Access(name, e.tensor, indices, guard, bool(from_data))
-        elif guard is None or known.guard is None:
-            self.found[name] = replace(known, guard=None)
         else:
-            before = {*self.axes, *takewhile(lambda n: n != name, self.found)}
-            self.found[name] = replace(known, guard=either(known.guard, weakened(guard, before)))
+            self.found[name] = merged(known, guard, {*self.axes, *takewhile(lambda n: n != name, self.found)})
         return Var(name, e.sort)
 
     def in_range(self, e: Load) -> bool:
@@ -118,6 +115,13 @@ def either(a: Expr | None, b: Expr | None) -> Expr | None:
     if a is None or b is None:
         return None
     return a if a == b else Logic("or", (a, b))
+
+
+def merged(known: Access, guard: Expr | None, before: Collection[str]) -> Access:
+    """An access that is needed where `guard` holds as well, in terms of what is known `before` it."""
+    if guard is None or known.guard is None:
+        return replace(known, guard=None)
+    return replace(known, guard=either(known.guard, weakened(guard, before)))
 
 
 def weakened(e: Expr, known: Collection[str], positive: bool = True) -> Expr | None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from specc.kernels import Access, Axis, Pointwise, Store, Strip
-from specc.lower.access import Reader, depends_on, either
+from specc.lower.access import Reader, depends_on, merged
 from specc.lower.draft import Fit, NoFit, shared_axes, static
 from specc.lower.names import names_of
 from specc.lower.ranges import cut_points, decide, static_ranges
@@ -66,12 +66,18 @@ def _shift(e: Expr, var: str, low: int) -> Expr:
 
 
 def _hoist(rows: tuple[Axis, ...], strips: list[Strip]) -> tuple[tuple[Access, ...], list[Strip]]:
-    """Reads that depend on the row alone are made once, before the strips."""
-    known = {a.var for a in rows}
+    """Reads that depend on the row alone, in every strip that makes them, are made once, before the strips."""
+    loads = [a for strip in strips for a in strip.loads]
+    known = {a.var for a in rows} | {a.name for a in loads}
+    while inside := {a.name for a in loads if a.name in known and not set(depends_on(a)) <= known}:
+        known -= inside
     hoisted: dict[str, Access] = {}
-    for load in (a for strip in strips for a in strip.loads):
-        if set(depends_on(load)) <= known | set(hoisted):
-            first = hoisted.get(load.name, load)
-            hoisted[load.name] = replace(load, guard=either(first.guard, load.guard))
+    before: dict[str, set[str]] = {}
+    for load in (a for a in loads if a.name in known):
+        if load.name not in hoisted:
+            before[load.name] = {*(a.var for a in rows), *hoisted}
+            hoisted[load.name] = load
+        else:
+            hoisted[load.name] = merged(hoisted[load.name], load.guard, before[load.name])
     kept = [replace(s, loads=tuple(a for a in s.loads if a.name not in hoisted)) for s in strips]
     return tuple(hoisted.values()), kept

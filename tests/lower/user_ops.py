@@ -102,6 +102,9 @@ POINTWISE = (
     Case("scale per half", "pointwise", {"C": 6}, """
       op f(x[T, C], s[2]; C: nat) -> y[T, C]
         y[t, c] = if c < C // 2 then s[0]·x[t, c] else s[1]·x[t, c]"""),
+    Case("scale of a row in one piece, of an element in another", "pointwise", {"C": 4}, """
+      op f(x[T, C], s[4]; C: nat) -> y[T, C]
+        y[t, c] = if c == 2 then s[3]·x[t, c] else if c % 2 == 0 then x[t, c] else s[3]"""),
     Case("either way from a table of rows", "gather", {"V": 4, "H": 3}, """
       op f(i[T]: index, w[V, H], c[T, H]; V: nat, H: nat) -> y[T, H]
         y[t, d] = if c[t, d] > 0 then w[i[t], d] else 2·w[i[t], d]""", index={"i": lambda n: (0, 3)}),
