@@ -131,6 +131,8 @@ TEXT_FAULTS: dict[str, tuple[str, Swaps]] = {
         "rmsnormOffset",
         (("(1.0 + w)", "(1.0 + w).to(w_ptr.dtype.element_ty).to(tl.float32)"),),
     ),
+    "finite mask sentinel, decode": ("decodeGQA", (('float("-inf")', "-1.0e4"),)),
+    "finite mask sentinel, prefill": ("slidingGQA", (('float("-inf")', "-1.0e4"),)),
     "rows past the end": ("residual", (("element_ty), mask=t_in & i_in)", "element_ty), mask=i_in)"),)),
     "a row written twice": (
         "rmsnorm",
