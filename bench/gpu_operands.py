@@ -1,6 +1,6 @@
 """Operands by formula: the maker of cases computes them with NumPy, the GPU check with torch, both to the same bits.
 
-An element is a short binary fraction, exact in every storage type. A large operand is rows that overlap in one short
+An element is a binary fraction that its storage type holds exactly. A large operand is rows that overlap in one short
 buffer, so that nobody computes or ships gigabytes.
 """
 
@@ -23,14 +23,16 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Layout:
-    """`kind`: "real", "index" (below `top`), or "places" (the numbers of `places`, repeated). `shift`: reals are
-    multiples of 2^-(6 + shift), and smaller than 2^(1 - shift)."""
+    """`kind`: "real", "index" (below `top`), or "places" (the numbers of `places`, repeated). Reals have `bits` bits
+    and lie between -2^(1 - shift) and 2^(1 - shift); with `tail`, only so many at the end of a row are not 0."""
 
     name: str
     shape: tuple[int, ...]
     kind: str
     seed: int
     shift: int = 0
+    bits: int = 8
+    tail: int = 0
     top: int = 0
     places: tuple[int, ...] = ()
 
@@ -66,14 +68,21 @@ def mixed(number: Any, seed: int) -> Any:
     return x ^ (x >> 16)
 
 
+def reals(words: Any, places: Any, o: Layout) -> Any:
+    """Binary fractions out of random words at `places` of the buffer."""
+    values = ((words & ((1 << o.bits) - 1)) - (1 << (o.bits - 1))) / float(1 << (o.bits - 2 + o.shift))
+    return values * (places % o.shape[-1] >= o.shape[-1] - o.tail) if o.tail else values
+
+
 def numpy_operand(o: Layout) -> np.ndarray[Any, np.dtype[Any]]:
     """Exact values: float64 or int64."""
     if o.kind == "places":
         return np.resize(np.array(o.places, dtype=np.int64), o.shape)
-    bits = mixed(np.arange(o.length, dtype=np.int64), o.seed)
+    places = np.arange(o.length, dtype=np.int64)
+    words = mixed(places, o.seed)
     if o.kind == "index":
-        return np.asarray(bits % o.top).reshape(o.shape)
-    buffer = ((bits & 255) - 128) / float(64 << o.shift)
+        return np.asarray(words % o.top).reshape(o.shape)
+    buffer = reals(words, places, o)
     if o.overlapping:
         steps = tuple(n * buffer.itemsize for n in o.strides)
         return np.lib.stride_tricks.as_strided(buffer, o.shape, steps, writeable=False)
@@ -84,11 +93,12 @@ def torch_operand(o: Layout, dtype: str, device: torch.device) -> torch.Tensor:
     """The same values, stored in `dtype` and contiguous."""
     if o.kind == "places":
         return torch.as_tensor(np.resize(np.array(o.places, dtype=np.int64), o.shape), device=device)
-    bits = mixed(torch.arange(o.length, dtype=torch.int64, device=device), o.seed)
+    places = torch.arange(o.length, dtype=torch.int64, device=device)
+    words = mixed(places, o.seed)
     if o.kind == "index":
-        found: torch.Tensor = (bits % o.top).reshape(o.shape)
+        found: torch.Tensor = (words % o.top).reshape(o.shape)
         return found
-    buffer: torch.Tensor = (((bits & 255) - 128) / float(64 << o.shift)).to(getattr(torch, dtype))
+    buffer: torch.Tensor = reals(words, places, o).to(getattr(torch, dtype))
     if o.overlapping:
         return buffer.as_strided(o.shape, o.strides).contiguous()
     return buffer.reshape(o.shape)

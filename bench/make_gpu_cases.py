@@ -36,6 +36,10 @@ Plan = tuple[Sizes, str, tuple[int, ...], bool]
 
 WIDE = 100_000
 """Columns from which on a contraction gets fewer rows."""
+LONG_BITS = 20
+"""Bits of an element in float32 cases: more than a shorter type multiplies."""
+TERMS = 6
+"""Terms of a sum that are not 0 in float32 cases: the last ones."""
 PICKED = {1: 24, 2: 8, 3: 4}
 """Positions sampled on each axis of a result, by its rank."""
 
@@ -64,17 +68,24 @@ def plans(kernel: Kernel) -> tuple[Plan, ...]:
     )
 
 
-def layouts(kernel: Kernel, sizes: Mapping[str, int], places: tuple[int, ...]) -> Iterator[Layout]:
-    """The operands of a launch, in its order."""
+def layouts(kernel: Kernel, sizes: Mapping[str, int], dtype: str, places: tuple[int, ...]) -> Iterator[Layout]:
+    """The operands of a launch, in its order. In float32 mantissas are long and sums have few terms, so that products
+    in a shorter type do not hide in the bound."""
     narrow = {a.operand for a in _narrow(kernel)}
     for operand in (o for o in kernel.operands if not o.output):
         shape, seed = _shape(operand, sizes), zlib.crc32(operand.name.encode()) & 0xFFFF
         if operand.sort is Sort.REAL:
-            yield Layout(operand.name, shape, "real", seed, 4 if operand.name in narrow else 0)
+            yield _real(operand.name, shape, seed, operand.name in narrow, dtype == "float32")
         elif (top := gathered_extent(kernel, operand.name)) is not None:
             yield Layout(operand.name, shape, "index", seed, top=top)
         else:
             yield Layout(operand.name, shape, "places", seed, places=places)
+
+
+def _real(name: str, shape: tuple[int, ...], seed: int, narrow: bool, long: bool) -> Layout:
+    if not long:
+        return Layout(name, shape, "real", seed, shift=4 if narrow else 0)
+    return Layout(name, shape, "real", seed, shift=1 if narrow else 0, bits=LONG_BITS, tail=TERMS if narrow else 0)
 
 
 def _narrow(kernel: Kernel) -> Sequence[Any]:
@@ -95,7 +106,7 @@ def case(kernel: Kernel, node: NodeVariant, plan: Plan) -> tuple[dict[str, Any],
     """What gpu_check.py needs of a case: values for JSON, and arrays by `RESULT.at`, `.low`, `.high`."""
     sizes, dtype, places, timed = plan
     sizes = {**sizes, **_extra(kernel, node)}
-    operands = list(layouts(kernel, sizes, places))
+    operands = list(layouts(kernel, sizes, dtype, places))
     results = [(o.name, _shape(o, sizes)) for o in kernel.operands if o.output]
     arrays = intervals(kernel, {o.name: numpy_operand(o) for o in operands}, sizes, dtype, dict(results))
     meta = {

@@ -14,6 +14,7 @@ import torch
 import specc
 from specc.ir import Model
 from specc.lowered import lower_each
+from specc.oracle import evaluate
 from specc.resources import shipped
 
 BENCH = Path(__file__).parents[2] / "bench"
@@ -28,8 +29,11 @@ PLANS: dict[str, tuple[make_gpu_cases.Plan, ...]] = {
     "post_ffn_norm": (({"T": 5}, "bfloat16", (0,), False), ({"T": 3}, "float32", (0,), False)),
     "mlp.act": (({"T": 5}, "bfloat16", (0,), True),),
     "attn.rope": (({"T": 4}, "float32", (0, 1, 77, 1000), False),),
-    "attn.core": (({"B": 2, "S": 40, "T": 5, "L": 40}, "bfloat16", (36, 37, 38, 39, 35), False),),
-    "lm_head": (({"T": 2}, "bfloat16", (0,), False),),
+    "attn.core": (
+        ({"B": 2, "S": 40, "T": 5, "L": 40}, "bfloat16", (36, 37, 38, 39, 35), False),
+        ({"B": 2, "S": 40, "T": 5, "L": 40}, "float32", (36, 37, 38, 39, 35), False),
+    ),
+    "lm_head": (({"T": 2}, "bfloat16", (0,), False), ({"T": 9}, "float32", (0,), False)),
 }
 
 
@@ -72,7 +76,7 @@ def operands(case: gpu_check.Case) -> list[torch.Tensor]:
 
 
 def test_right_results_pass_at_every_sampled_place(cases: list[gpu_check.Case]) -> None:
-    assert len(cases) == 7
+    assert len(cases) == 10
     for case in cases:
         row = gpu_check.check(case, stand_in(case), operands(case))
         assert (row.wrong, row.note) == (0, ""), (case.kernel, row.note)
@@ -83,6 +87,21 @@ def test_right_results_pass_at_every_sampled_place(cases: list[gpu_check.Case]) 
 def test_wrong_results_fail(cases: list[gpu_check.Case], spoil: Callable[[torch.Tensor], torch.Tensor]) -> None:
     for case in cases:
         assert gpu_check.check(case, stand_in(case, spoil), operands(case)).wrong, case.kernel
+
+
+def test_products_in_a_shorter_type_fail_in_float32(cases: list[gpu_check.Case]) -> None:
+    found = [c for c in cases if c.dtype == "float32" and c.op in ("lmHead", "slidingGQA", "slidingDecodeGQA")]
+    assert len(found) == 3
+    for case in found:
+        short = [t.bfloat16().to(t.dtype) if t.is_floating_point() else t for t in operands(case)]
+        tf32 = [
+            (t.view(torch.int32) & ~0x1FFF).view(torch.float32) if t.is_floating_point() else t for t in operands(case)
+        ]
+        for wrong in (short, tf32):
+            row = gpu_check.check(
+                case, lambda *_, out, wrong=wrong, case=case: stand_in(case)(*wrong, out=out), operands(case)
+            )
+            assert row.wrong, case.label
 
 
 def test_elements_that_are_not_written_fail(cases: list[gpu_check.Case]) -> None:
@@ -120,9 +139,40 @@ def test_the_run_prints_one_table_and_its_status(
     assert gpu_check.run(cases, right, CPU, deadline=0.0) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == gpu_check.COLUMNS
-    assert len(lines) == len(cases) + 2 and lines[-1] == "7 right, 0 wrong"
+    assert len(lines) == len(cases) + 2 and lines[-1] == "10 right, 0 wrong"
     wrong: Callable[[str], gpu_check.Launcher] = lambda name: stand_in(kernels[name], lambda y: -y)  # noqa: E731
     assert gpu_check.run(cases, wrong, CPU, deadline=0.0) == 1
+
+
+@pytest.fixture(scope="module")
+def bundle() -> list[gpu_check.Case]:
+    """The cases that are committed."""
+    return gpu_check.read_cases(BENCH / "gpu_cases.npz")
+
+
+def test_the_bundle_is_of_the_kernels_that_are_generated(bundle: list[gpu_check.Case]) -> None:
+    lowered = lower_each(specc.load(shipped("specs") / "gemma4.spec").model)
+    kernels = {k.name: k for x in lowered for k in x.kernels}
+    assert {c.kernel for c in bundle} == kernels.keys()
+    for case in bundle:
+        kernel = kernels[case.kernel]
+        sizes = {**case.sizes}
+        shapes = {o.name: tuple(make_gpu_cases._extent(d, sizes) for d in o.dims) for o in kernel.operands}
+        assert {o.name: o.shape for o in case.operands} | dict(case.results) == shapes
+    assert {c.kernel for c in bundle if c.timed} == kernels.keys()
+
+
+@pytest.mark.parametrize("kernel", ["post_ffn_norm", "mlp_act", "attn_core_sliding_decode", "attn_core_global_prefill"])
+def test_the_bundle_holds_what_the_oracle_says_now(bundle: list[gpu_check.Case], kernel: str) -> None:
+    case = next(c for c in bundle if c.kernel == kernel and c.dtype == "float32")
+    model = specc.load(shipped("specs") / "gemma4.spec").model
+    (found,) = [k for x in lower_each(model) for k in x.kernels if k.name == kernel]
+    ((name, (at, low, high)),) = case.samples.items()
+    box = dict(zip(found.formula.equations[0].indices, (np.unique(a) for a in at.T), strict=True))
+    operands = {o.name: numpy_operand(o) for o in case.operands}
+    oracle = evaluate(found.formula, operands, {**case.sizes}, {name: box})[name].ravel()
+    assert np.all((low <= oracle) & (oracle <= high))
+    assert np.median((high - low) / np.maximum(np.abs(oracle), 1e-3)) < 1e-3
 
 
 @pytest.mark.parametrize(
@@ -130,6 +180,7 @@ def test_the_run_prints_one_table_and_its_status(
     [
         Layout("x", (3, 5), "real", 7),
         Layout("x", (3, 5), "real", 7, shift=4),
+        Layout("x", (5, 300), "real", 7, bits=20, tail=6),
         Layout("t", (9,), "index", 3, top=262144),
         Layout("p", (5,), "places", 0, places=(1, 262143)),
         Layout("w", (4100, 2100), "real", 9),
@@ -139,7 +190,7 @@ def test_the_run_prints_one_table_and_its_status(
 )
 def test_both_sides_have_the_same_operands(layout: Layout) -> None:
     want = numpy_operand(layout)
-    for dtype in ("bfloat16", "float32"):
+    for dtype in ("bfloat16", "float32")[layout.bits > 8 :]:
         got = torch_operand(layout, dtype, CPU)
         assert np.array_equal(got.double().numpy(), want.astype(np.float64))
     assert want.std() > 0
