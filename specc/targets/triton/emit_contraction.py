@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from specc.kernels import Access, Contraction, Kernel
 from specc.ops import Expr, Num, Rounded, Select, Var
@@ -23,7 +24,7 @@ def contraction_slots(kernel: Kernel, table: TileTable) -> Slots:
     c = kernel.schedule
     assert isinstance(c, Contraction) and isinstance(c.columns.extent, Num) and isinstance(c.inner.extent, Num)
     n, k = int(c.columns.extent.value), int(c.inner.extent.value)
-    facts = {"N": n, "K": k, "reads": len(c.b_loads)}
+    facts = {"N": n, "K": k, "aligned": gcd(k, 16), "reads": len(c.b_loads)}
     configs = _tiles(table.resolve("contraction", facts), n, k)
     printed = _Tiles(kernel, c, n, k)
     count = product_text(tuple(a.extent for a in c.rows))

@@ -14,7 +14,7 @@ from specc.targets.triton.scope import Index, Scope
 from specc.targets.triton.slots import Launch, Slots, every_config, map_configs, parameters
 from specc.targets.triton.tiles import Config, Configs, TileTable, next_power_of_two
 
-LONGEST_RESIDENT = 65536
+LONGEST_RESIDENT = 32768
 """Elements of a row that fit a program's registers; longer rows are read again in every stage."""
 MAXIMUM = '''@triton.jit
 def larger(a, b):

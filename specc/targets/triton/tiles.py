@@ -23,7 +23,7 @@ TILES: Mapping[str, tuple[str, ...]] = {
 }
 """The tiles that a row of each schedule gives; the table's header says what they are."""
 FACTS: Mapping[str, tuple[str, ...]] = {
-    "contraction": ("N", "K", "reads"),
+    "contraction": ("N", "K", "aligned", "reads"),
     "row_reduction": ("H", "reads"),
     "pointwise": ("width", "axes", "reads"),
     "gather": ("width", "axes", "reads"),
