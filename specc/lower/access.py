@@ -5,26 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
 from itertools import takewhile
 
 from specc.kernels import Access
 from specc.lower.draft import NoFit
+from specc.lower.logic import both, either, negation, weakened
 from specc.lower.names import Names
-from specc.lower.ranges import bounds_of, static_ranges
+from specc.lower.visible import covered
 from specc.ops import Bin, Cmp, Expr, Formula, Load, Logic, Num, Select, Sort, Var, free_vars, rebuild, walk
 
 
 class Reader:
     """Replaces element reads by names and keeps the accesses, in order of first need.
 
-    `axes`: extents of the index variables. `late`: names of values that are known only after all reads."""
+    `axes`: extents of the index variables. `inner`: the one of them that runs inside a row. `late`: names of values
+    that are known only after all reads."""
 
-    def __init__(self, formula: Formula, names: Names, axes: Mapping[str, Expr], late: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        formula: Formula,
+        names: Names,
+        axes: Mapping[str, Expr],
+        inner: str | None = None,
+        late: Collection[str] = (),
+    ) -> None:
         self.inputs = {t.name: t for t in formula.inputs}
-        self.names, self.axes, self.late = names, axes, late
-        self.ranges = static_ranges(axes)
+        self.names, self.axes, self.inner, self.late = names, axes, inner, late
         self.found: dict[str, Access] = {}
+        self.reach = {v: frozenset((v,)) for v in axes}
+        """Index variables on which a name depends."""
 
     def __call__(self, e: Expr, guard: Expr | None = None, lazy: Expr | None = None) -> Expr:
         """`e` with every Load replaced by a Var of its access. `guard` and `lazy` hold where `e` is evaluated; `lazy`
@@ -53,12 +62,13 @@ class Reader:
         return Logic(op, tuple(parts))
 
     def _load(self, e: Load, guard: Expr | None, lazy: Expr | None) -> Var:
-        if lazy is not None and not self.in_range(e):
+        if lazy is not None and not self.in_range(e, guard):
             guard = both(guard, lazy)
             if set(free_vars(lazy)) & set(self.late):
                 raise NoFit(f"`{e.tensor}` may only be read where a reduction of the same row says so")
         indices = tuple(self(i, guard, lazy) for i in e.indices)
-        from_data = [n for n, i in enumerate(e.indices) if _reads(i)]
+        guard = self._of_row(e, indices, guard)
+        from_data = [n for n, i in enumerate(e.indices) if reads(i)]
         for n in from_data:
             guard = both(guard, _inside(indices[n], self.inputs[e.tensor].dims[n]))
         name = self.names.read(e.tensor, indices, _stem(e.tensor, indices))
@@ -67,25 +77,38 @@ class Reader:
             self.found[name] = Access(name, e.tensor, indices, guard, bool(from_data))
         else:
             self.found[name] = merged(known, guard, {*self.axes, *takewhile(lambda n: n != name, self.found)})
+        self.reach[name] = self._reach(*indices, self.found[name].guard)
         return Var(name, e.sort)
 
-    def in_range(self, e: Load) -> bool:
-        """Whether every index is seen to lie in the operand whatever the data, or comes from data and is checked."""
-        dims = self.inputs[e.tensor].dims if e.tensor in self.inputs else ()
-        return all(self._covers(d, i) for d, i in zip(dims, e.indices, strict=False))
+    def _of_row(self, e: Load, indices: tuple[Expr, ...], guard: Expr | None) -> Expr | None:
+        """`guard`; for a read at one place a row what it says of the row. Raises NoFit where that is not enough."""
+        if self.inner is None or self.inner in self._reach(*indices) or self.inner not in self._reach(guard):
+            return guard
+        assert guard is not None
+        weaker = weakened(guard, {n for n, axes in self.reach.items() if self.inner not in axes})
+        if not self.in_range(e, weaker):
+            raise NoFit(f"`{e.tensor}` is read at one place a row, and only `{self.inner}` says whether it may be")
+        return weaker
 
-    def _covers(self, dim: Expr, index: Expr) -> bool:
-        if _reads(index) or (isinstance(index, Var) and self.axes.get(index.name) == dim):
+    def _reach(self, *exprs: Expr | None) -> frozenset[str]:
+        names = [n for e in exprs if e is not None for n in free_vars(e)]
+        return frozenset(v for n in names for v in self.reach.get(n, ()))
+
+    def in_range(self, e: Load, given: Expr | None = None) -> bool:
+        """Whether every index is seen to lie in the operand where `given` holds, or comes from data and is checked.
+        A table is made to measure."""
+        if e.tensor not in self.inputs:
             return True
-        found = bounds_of(index, self.ranges)
-        return found is not None and isinstance(dim, Num) and found[0] >= 0 and found[1] < dim.value
+        places = zip(e.indices, self.inputs[e.tensor].dims, strict=True)
+        return all(reads(index) or covered(index, dim, self.axes, given) for index, dim in places)
 
     @property
     def accesses(self) -> tuple[Access, ...]:
         return tuple(self.found.values())
 
 
-def _reads(index: Expr) -> bool:
+def reads(index: Expr) -> bool:
+    """Whether an index comes from data."""
     return any(isinstance(x, Load) for x in walk(index))
 
 
@@ -103,46 +126,11 @@ def _offset(index: Expr) -> int:
     return 0
 
 
-def both(a: Expr | None, b: Expr | None) -> Expr | None:
-    """Conjunction; None is no condition."""
-    if a is None or b is None:
-        return b if a is None else a
-    return a if a == b else Logic("and", (a, b))
-
-
-def either(a: Expr | None, b: Expr | None) -> Expr | None:
-    """Disjunction; None always holds."""
-    if a is None or b is None:
-        return None
-    return a if a == b else Logic("or", (a, b))
-
-
 def merged(known: Access, guard: Expr | None, before: Collection[str]) -> Access:
     """An access that is needed where `guard` holds as well, in terms of what is known `before` it."""
     if guard is None or known.guard is None:
         return replace(known, guard=None)
     return replace(known, guard=either(known.guard, weakened(guard, before)))
-
-
-def weakened(e: Expr, known: Collection[str], positive: bool = True) -> Expr | None:
-    """A condition over `known` names that holds wherever `e` does (or where it does not, if not `positive`)."""
-    match e:
-        case Logic("not", (arg,)):
-            return weakened(arg, known, not positive)
-        case Logic("and" | "or" as op, args):
-            parts = [weakened(a, known, positive) for a in args]
-            return reduce(both if (op == "and") == positive else either, parts)
-    if set(free_vars(e)) <= set(known):
-        return e if positive else negation(e)
-    return None
-
-
-def negation(e: Expr) -> Expr:
-    """`not e`. A comparison of indices is turned round; one of real numbers is not, for NaN fails both."""
-    flipped = {"<": ">=", ">=": "<", "<=": ">", ">": "<=", "==": "!=", "!=": "=="}
-    if isinstance(e, Cmp) and e.left.sort is Sort.INDEX and e.right.sort is Sort.INDEX:
-        return Cmp(flipped[e.op], e.left, e.right)
-    return Logic("not", (e,))
 
 
 def _inside(index: Expr, dim: Expr) -> Expr:

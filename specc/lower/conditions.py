@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specc.lower.access import both, either, negation
+from specc.lower.logic import both, either, negation
 from specc.ops import Expr, Logic, Select, children, free_vars
 
 

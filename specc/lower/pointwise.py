@@ -47,7 +47,7 @@ class _Strips:
 
     def __call__(self, length: int, lows: list[int]) -> Strip:
         axes: dict[str, Expr] = {**self.rows, self.inner: Num(Fraction(length), Sort.INDEX)}
-        read = Reader(self.formula, self.names, axes)
+        read = Reader(self.formula, self.names, axes, self.inner)
         stores = []
         for low in lows:
             for q in self.formula.equations:

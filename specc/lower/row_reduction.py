@@ -47,7 +47,7 @@ def row_reduction(formula: Formula) -> Fit:
     stages = [replace(s, map=tables(s.map, lengths)) for s in stages]
     values = [tables(v, lengths) for v in values]
     axes = {a.var: a.extent for a in (*rows, inner)}
-    read = Reader(formula, names, axes, late={n for s in stages for n in (s.name, s.raw)})
+    read = Reader(formula, names, axes, inner.var, late={n for s in stages for n in (s.name, s.raw)})
     stages = [_read_stage(s, read) for s in stages]
     stores = tuple(
         Store(q.tensor.name, tuple(Var(i) for i in q.indices), read(v))

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from specc.lower.ranges import bounds_of, cut_points, decide, static_ranges
-from specc.lower.visible import visible_range
+from specc.lower.visible import covered, visible_range
 from specc.ops import Bin, Call, Cmp, Expr, Logic, Neg, Num, Select, Size, Sort, Var, walk
 from tests.lower.slots import value
 
@@ -177,3 +177,57 @@ def test_a_bound_is_given_where_one_can_be_told(visible: Expr | None, low: bool,
     found = visible_range(visible, "l")
     assert [f is not None for f in found] == [low, high]
     assert all(n != Var("l") for f in found if f is not None for n in walk(f))
+
+
+PLACES = st.builds(
+    lambda op, a, b: Bin(op, a, b, Sort.INDEX),
+    st.sampled_from("+-"), st.sampled_from([Var("t"), Var("i"), Size("T")]), SMALL.map(whole) | st.just(Var("i")),
+) | st.sampled_from([Var("t"), Var("i"), whole(2)])  # fmt: skip
+ENDS = st.builds(lambda n: Bin("+", Size("T"), whole(n), Sort.INDEX), SMALL) | st.just(Size("T")) | SMALL.map(whole)
+GIVEN = st.recursive(
+    st.builds(Cmp, st.sampled_from(OPS), PLACES, PLACES | SMALL.map(whole)),
+    lambda e: st.builds(lambda op, x, y: Logic(op, (x, y)), st.sampled_from(["and", "or"]), e, e),
+    max_leaves=3,
+)
+AXES = {"t": Size("T"), "i": whole(3)}
+
+
+@given(PLACES, ENDS, st.none() | GIVEN)
+@example(Bin("-", Var("t"), whole(2), Sort.INDEX), Size("T"), Cmp(">=", Var("t"), whole(2)))
+@example(
+    Bin("+", Var("t"), whole(1), Sort.INDEX), Size("T"), Cmp("<", Bin("+", Var("t"), whole(1), Sort.INDEX), Size("T"))
+)
+def test_an_index_that_is_covered_is_in_range(index: Expr, dim: Expr, given_: Expr | None) -> None:
+    seen = covered(index, dim, AXES, given_)
+    event(f"covered: {seen}")
+    for size in range(5):
+        t, i = np.meshgrid(np.arange(size), np.arange(3), indexing="ij")
+        held = np.asarray(True) if given_ is None else value(given_, {"t": t, "i": i}, {"T": size})
+        place, end = (np.broadcast_to(value(e, {"t": t, "i": i}, {"T": size}), t.shape) for e in (index, dim))
+        assert not seen or ((place >= 0) & (place < end) | ~held).all()
+
+
+def moved(op: str, by: int) -> Bin:
+    return Bin(op, Var("t"), whole(by), Sort.INDEX)
+
+
+@pytest.mark.parametrize(
+    ("index", "dim", "given_", "seen"),
+    [
+        (Var("t"), Size("T"), None, True),
+        (Var("t"), Size("S"), None, False),
+        (moved("-", 1), Size("T"), None, False),
+        (moved("-", 1), Size("T"), Cmp(">=", Var("t"), whole(1)), True),
+        (moved("-", 2), Size("T"), Cmp(">=", Var("t"), whole(1)), False),
+        (moved("-", 2), Size("T"), Cmp(">=", moved("-", 2), whole(0)), True),
+        (moved("+", 1), Size("T"), Cmp("<", moved("+", 1), Size("T")), True),
+        (moved("+", 1), Size("T"), Cmp("<=", moved("+", 1), Size("T")), False),
+        (moved("+", 1), Bin("+", Size("T"), whole(1), Sort.INDEX), None, True),
+        (Var("t"), whole(8), Cmp("<", Var("t"), whole(8)), True),
+        (Bin("+", Var("i"), whole(2), Sort.INDEX), whole(5), None, True),
+        (Bin("+", Var("i"), whole(2), Sort.INDEX), whole(4), None, False),
+        (Bin("%", Var("t"), whole(4), Sort.INDEX), whole(4), None, True),
+    ],
+)
+def test_what_covers_an_index(index: Expr, dim: Expr, given_: Expr | None, seen: bool) -> None:
+    assert covered(index, dim, AXES, given_) is seen
