@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
@@ -215,7 +215,8 @@ def _manifest_drift(folder: Path, expected: Manifest) -> Drift | None:
     if old.text().encode() != have:
         return Drift(MANIFEST, State.EDITED, _diff(MANIFEST, have, old.text().encode()))
     if old != expected:
-        return Drift(MANIFEST, State.STALE, _diff(MANIFEST, have, expected.text().encode()))
+        wanted = replace(expected, compiler=old.compiler)
+        return Drift(MANIFEST, State.STALE, _diff(MANIFEST, have, wanted.text().encode()))
     return None
 
 

@@ -31,13 +31,17 @@ def picked(*names: str, arch: str = "sm_90") -> list[Any]:
 
 @pytest.fixture(scope="module")
 def compiled() -> list[Compiled]:
-    return list(run_jobs(picked("norm1", "mlp_down")))
+    return [c for job in picked("norm1", "mlp_down") for c in compile_job(job)]
 
 
 def test_every_launch_of_a_kernel_is_compiled_in_the_order_of_the_page(compiled: list[Compiled]) -> None:
     assert list(dict.fromkeys(c.file for c in compiled)) == ["norm1", "mlp_down"]
     assert len([c for c in compiled if c.file == "mlp_down"]) > 1
     assert all(c.good for c in compiled)
+
+
+def test_two_processes_give_the_same_in_the_same_order(compiled: list[Compiled]) -> None:
+    assert list(run_jobs(picked("norm1", "mlp_down"))) == compiled
 
 
 def test_the_report_names_registers_and_the_tensor_core_instruction(compiled: list[Compiled]) -> None:
