@@ -142,9 +142,9 @@ def attn_core_global_decode_kernel_merge(
 CONFIGS: Configs = {
     "sm_80": {
         2: (
-            Config(4, 8, 3, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 32}),
-            Config(32, 8, 3, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 16}),
-            Config(None, 8, 3, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 4}),
+            Config(4, 8, 2, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 32}),
+            Config(32, 8, 2, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 16}),
+            Config(None, 8, 2, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 4}),
         ),
         4: (
             Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),

@@ -147,7 +147,7 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 64, "BLOCK_E": 256, "BLOCK_D": 256, "SPLITS": 2}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 8}),
             Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
@@ -157,7 +157,7 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 64, "BLOCK_E": 256, "BLOCK_D": 256, "SPLITS": 2}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 8}),
             Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
@@ -167,7 +167,7 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 64, "BLOCK_E": 256, "BLOCK_D": 256, "SPLITS": 2}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 8}),
             Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },

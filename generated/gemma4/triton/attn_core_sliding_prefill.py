@@ -161,7 +161,7 @@ def attn_core_sliding_prefill_kernel(
             other=0.0,
         )
         acc = tl.dot(weight.to(v.dtype), v, acc * fade[:, None], input_precision="ieee")
-    if tl.max(tl.where(tl.abs(tl.sum(acc, 1)) < float("inf"), 0, 1), 0) == 0:
+    if tl.abs(tl.sum(acc)) < float("inf"):
         acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
         o_row = o_ptr + t * o_stride_t + h * o_stride_h
         tl.store(o_row + d, acc.to(o_ptr.dtype.element_ty), mask=t_in & d_in)

@@ -140,7 +140,7 @@ def _check_place(operand: Operand, tensor: torch.Tensor, sizes: Sizes, device: t
         raise ValueError(f"{name} is {list(tensor.shape)}, not {list(shape)}: {_dims(operand)}")
     if tensor.device != device:
         raise ValueError(f"{name} is on {tensor.device}, other arguments are on {device}")
-    if tensor.dim() and shape[-1] > 1 and tensor.stride(-1) != 1:
+    if tensor.numel() and tensor.dim() and shape[-1] > 1 and tensor.stride(-1) != 1:
         raise ValueError(f"{name} has stride {tensor.stride(-1)} on its last axis, not 1")
     if not operand.wide and span(tensor) - 1 > LARGEST_OFFSET:
         raise ValueError(f"{name} reaches over {span(tensor)} elements, more than 32-bit offsets do")
