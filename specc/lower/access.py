@@ -81,13 +81,16 @@ class Reader:
         return Var(name, e.sort)
 
     def _of_row(self, e: Load, indices: tuple[Expr, ...], guard: Expr | None) -> Expr | None:
-        """`guard`; for a read at one place a row what it says of the row. Raises NoFit where that is not enough."""
-        if self.inner is None or self.inner in self._reach(*indices) or self.inner not in self._reach(guard):
+        """`guard`; for a read at one place a row what it says of the row, and for one at one place in all nothing.
+        Raises NoFit where that is not enough."""
+        place, told = self._reach(*indices), self._reach(guard)
+        foreign = told if not place else told & {self.inner} - place
+        if guard is None or not foreign:
             return guard
-        assert guard is not None
-        weaker = weakened(guard, {n for n, axes in self.reach.items() if self.inner not in axes})
+        weaker = weakened(guard, {n for n, axes in self.reach.items() if not axes & foreign})
         if not self.in_range(e, weaker):
-            raise NoFit(f"`{e.tensor}` is read at one place a row, and only `{self.inner}` says whether it may be")
+            listed = ", ".join(f"`{n}`" for n in sorted(foreign))
+            raise NoFit(f"`{e.tensor}` is read where only {listed} says so, on which its place does not depend")
         return weaker
 
     def _reach(self, *exprs: Expr | None) -> frozenset[str]:

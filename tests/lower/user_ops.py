@@ -105,6 +105,9 @@ POINTWISE = (
     Case("scale of a row in one piece, of an element in another", "pointwise", {"C": 4}, """
       op f(x[T, C], s[4]; C: nat) -> y[T, C]
         y[t, c] = if c == 2 then s[3]·x[t, c] else if c % 2 == 0 then x[t, c] else s[3]"""),
+    Case("one number for some rows", "pointwise", {"C": 4}, """
+      op f(x[T, C], s[3]; C: nat) -> y[T, C]
+        y[t, c] = if t % 2 == 0 then s[1]·x[t, c] else x[t, c]"""),
     Case("scale of the row before, in some columns", "pointwise", {"C": 4}, """
       op f(x[T, C], s[T]; C: nat) -> y[T, C]
         y[t, c] = if c % 2 == 0 and t ≥ 1 then s[t - 1]·x[t, c] else x[t, c]"""),
