@@ -1,4 +1,4 @@
-"""Templates hold shape: no op has a name in them and no mathematics is typed there, but for the softmax of attention."""
+"""Templates hold shape: no op is named and no mathematics typed in them, but for the softmax of attention."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class TritonExecutor:
 
 @dataclass(frozen=True)
 class Sampler:
-    """Which programs of a launch run: all of a small one; of a large one the first, the last and a few more. Of a decode
-    kernel, all parts of a few KV heads, since parts are merged."""
+    """Which programs of a launch run: all of a small one; of a large one the first, the last and a few more. Of a
+    decode kernel, all parts of a few KV heads, since parts are merged."""
 
     kernel: Kernel
     seed: int

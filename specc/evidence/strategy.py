@@ -79,9 +79,9 @@ def families(kernel: Kernel) -> tuple[str, ...]:
         case Attention():
             return ("normal", "edges", "selected", "deep", "heads")
         case Contraction() | RowReduction():
-            return ("integers", "sparse", "constant", "normal")
+            return ("integers", "sparse", "normal", "constant")
         case Pointwise():
-            return ("normal", "integers", "constant")
+            return ("integers", "normal", "normal", "constant")
 
 
 def lengths(kernel: Kernel, name: str) -> tuple[int, ...]:
