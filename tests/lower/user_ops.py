@@ -143,6 +143,9 @@ POINTWISE = (
     Case("clamped neighbour", "pointwise", {"C": 4}, """
       op f(x[T, C]; C: nat) -> y[T, C]
         y[t, c] = x[max(t - 1, 0), min(c + 1, C - 1)] - x[abs(t - 0), c]"""),
+    Case("products of products", "pointwise", {"H": 4}, """
+      op f(x[T, H], w[H]; H: nat) -> y[T, H]
+        y[t, i] = Π_{j < H | j ≤ t} (x[t, j] + max(Π_k (x[t, k] + w[i]), if t > 1 then 1/3 else w[i]))"""),
     Case("sum over few", "pointwise", {"H": 3, "K": 2}, """
       op f(x[T, K, H], w[T, K]; H: nat, K: nat) -> y[T, H]
         y[t, i] = Σ_k w[t, k]·x[t, k, i]"""),

@@ -86,13 +86,16 @@ class Printer:
     def block(self, named: Sequence[tuple[str, Expr]], prefix: str = "t") -> list[str]:
         """One assignment for each (name, expression); what occurs twice is computed once, before it is needed."""
         uses = _uses([e for _, e in named])
-        shared = [e for e, count in uses.items() if count > 1 and _worth_naming(e)]
+        shared = sorted((e for e, count in uses.items() if count > 1 and _worth_naming(e)), key=_size)
         lines: list[str] = []
-        for e in sorted(shared, key=_size):
-            text = self._text(e, LOOSE)
-            self.named[e] = f"{prefix}{len(self.named) + 1}"
-            lines.append(f"{self.named[e]} = {text}")
-        return lines + [f"{name} = {self.expr(e)}" for name, e in named]
+        for name, whole in named:
+            inside = set(walk(whole))
+            for e in (s for s in shared if s in inside and s not in self.named):
+                text = self._text(e, LOOSE)
+                self.named[e] = f"{prefix}{len(self.named) + 1}"
+                lines.append(f"{self.named[e]} = {text}")
+            lines.append(f"{name} = {self.expr(whole)}")
+        return lines
 
     def _text(self, e: Expr, outer: int) -> str:
         if e in self.named:
