@@ -29,7 +29,7 @@ def title(case: Case) -> str:
 @pytest.mark.parametrize("case", CASES, ids=title)
 @given(sizes=SIZES, seed=st.integers(0, 2**32 - 1))
 @example(sizes={"T": 3, "L": 7, "B": 2, "S": 5, "R0": 2, "R1": 3}, seed=0)
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_slots_and_lowered_formula_equal_the_definition(case: Case, sizes: dict[str, int], seed: int) -> None:
     check(case, sizes, seed)
 
