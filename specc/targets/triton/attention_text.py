@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specc.kernels import Attention, HeadMap, Kernel
-from specc.ops import Expr, Num, free_vars
+from specc.ops import Expr, Logic, Num, Sort, Var, free_vars
 from specc.targets.triton.host import product_text
-from specc.targets.triton.names import Names
+from specc.targets.triton.names import local_names
 from specc.targets.triton.scope import Index, Scope
 from specc.targets.triton.slots import map_configs
 from specc.targets.triton.tiles import Config, Configs, next_power_of_two
@@ -17,10 +17,6 @@ SMALLEST = 16
 """Of any side of a tile: what a tensor core takes."""
 FARTHEST = 2**30
 """Positions are cut to this distance from 0, so that 32 bits hold what is computed from them."""
-LOCALS = (
-    "base", "blocks", "fade", "first", "first_e", "lane", "largest", "last", "member", "member_in", "part", "score",
-    "share", "split", "start", "sums", "sums_ptr", "tops_ptr", "totals_ptr", "top", "total", "weight",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class LoopText:
     key_index: list[str]
     load_k: list[str]
     scores: list[str]
-    seen: str
+    seen: list[str]
     load_v: list[str]
 
 
@@ -64,8 +60,7 @@ class AttentionText:
         assert isinstance(kernel.schedule, Attention)
         self.kernel, self.a = kernel, kernel.schedule
         a = self.a
-        axes = (a.row.var, a.head.var, a.keys.var, a.inner.var, a.columns.var, a.kv_head)
-        self.names = Names([*kernel.sizes, *axes, *LOCALS, a.dot, a.accumulator])
+        self.names = local_names(kernel)
         self.depth, self.width = extent(a.inner.extent), extent(a.columns.extent)
         self.fixed, self.column = dict(fixed), {a.columns.var: column}
         self.reader = self.scope(self.fixed)
@@ -95,20 +90,22 @@ class AttentionText:
         low = "0" if self.a.low is None else f"tl.maximum({self.out.text(self.a.low)}, 0)"
         return low, size if self.a.high is None else f"tl.minimum({self.out.text(self.a.high)}, {size})"
 
-    def seen(self, scope: Scope, inside: str) -> str:
-        """Where a row sees a key."""
-        if self.a.visible is None:
-            return inside or "start < last"
-        return f"{inside} & {scope.atom(self.a.visible)}" if inside else scope.text(self.a.visible)
+    def seen(self, scope: Scope, name: str, inside: str) -> list[str]:
+        """`name`: where a row sees a key. `inside` says that it is there."""
+        there, visible = Var(inside, Sort.BOOL), self.a.visible
+        if visible is None:
+            return scope.block([(name, there)])
+        parts = visible.args if isinstance(visible, Logic) and visible.op == "and" else (visible,)
+        return scope.block([(name, Logic("and", (there, *parts)))])
 
     def epilogue(self) -> list[str]:
         """From the weighted sum to the result."""
         lines, (result,) = self.out.values([self.a.store])
         return [*self.out.pointers([self.a.store]), *lines, *self.out.store(self.a.store, result)]
 
-    def loop(self, rows: str, scores: Scope, hidden: str, seen: str) -> tuple[list[str], LoopText]:
-        """Row pointers, and the loop. `scores` is where scores are computed; `hidden` is an addition to the condition
-        that a key is there, `seen` the condition that a score counts."""
+    def loop(self, rows: str, scores: Scope, there: list[str], seen: list[str]) -> tuple[list[str], LoopText]:
+        """Row pointers, and the loop. `scores` is where scores are computed; `there` says which keys are read, `seen`
+        which scores count."""
         a, key, e = self.a, self.a.keys.var, self.a.inner.var
         across = Index(f"{key}[None, :]", f"{key}_in[None, :]", ("start", "lane[None, :]"))
         down = Index(f"{key}[:, None]", f"{key}_in[:, None]", ("start", "lane[:, None]"))
@@ -121,7 +118,7 @@ class AttentionText:
         return pointers, LoopText(
             rows, str(self.depth), [f"{e} = tl.arange(0, BLOCK_E)", inside, *load_q], load_q,
             [f"{e} = first_e + tl.arange(0, BLOCK_E)", inside],
-            [f"{key} = start + lane", f"{key}_in = {hidden}"], k.load(a.k, upcast=False),
+            [f"{key} = start + lane", *there], k.load(a.k, upcast=False),
             scores.block([("score", a.score)]), seen, v.load(a.v, upcast=False),
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from specc.kernels import Attention, Kernel, Operand
 from specc.ops import Num, Size, Sort
 from specc.targets.triton.host import host_text
 from specc.targets.triton.load import load_module, runtime_of
+from specc.targets.triton.names import launcher_name
 
 DTYPES: Mapping[str, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 _NAMES = {
@@ -54,7 +55,7 @@ def compile_specs(kernel: Kernel, text: str, arch: str, dtype: str) -> list[Comp
     for config in module.CONFIGS[arch][width]:
         rows, covered = covered + 1, config.rows or 0
         with _recorded(found, rows):
-            getattr(module, kernel.name)(*_inputs(kernel, module, DTYPES[dtype], rows))
+            getattr(module, launcher_name(kernel))(*_inputs(kernel, module, DTYPES[dtype], rows))
     return found
 
 

@@ -8,7 +8,7 @@ from math import gcd
 from specc.kernels import Access, Contraction, Kernel
 from specc.ops import Expr, Num, Rounded, Select, Var
 from specc.targets.triton.host import product_text
-from specc.targets.triton.names import Names
+from specc.targets.triton.names import local_names
 from specc.targets.triton.rows import unravel
 from specc.targets.triton.scope import Index, Scope
 from specc.targets.triton.slots import Launch, Slots, map_configs, parameters
@@ -67,7 +67,7 @@ class _Tiles:
 
     def __init__(self, kernel: Kernel, c: Contraction, n: int, k: int) -> None:
         self.kernel, self.c = kernel, c
-        self.names = Names([*kernel.sizes, *(a.var for a in (*c.rows, c.columns, c.inner)), c.accumulator, "a", "b"])
+        self.names = local_names(kernel)
         rows = {a.var: Index(a.var, "m_in") for a in c.rows}
         column = {c.columns.var: Index(c.columns.var, "n_in")}
         var = c.inner.var
@@ -107,6 +107,7 @@ class _Tiles:
         if isinstance(value, Var):
             return value.name
         assert isinstance(value, Rounded | Select)
+        name = self.names.fresh(name)
         inner = value.expr if isinstance(value, Rounded) else value
         self.inner += scope.block([(name, inner)])
         if isinstance(value, Rounded):

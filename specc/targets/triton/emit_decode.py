@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specc.kernels import Attention, Kernel
 from specc.ops import Expr
 from specc.targets.triton.attention_text import SMALLEST, AttentionText, extent, fitted, query_head
 from specc.targets.triton.host import host_text, product_text
-from specc.targets.triton.scope import Index, Scope
+from specc.targets.triton.scope import Index
 from specc.targets.triton.slots import Launch, Parameter, Slots, parameters, strings
 from specc.targets.triton.tiles import TileTable, next_power_of_two
 
@@ -36,35 +37,40 @@ def decode_slots(kernel: Kernel, table: TileTable) -> Slots:
     """Raises SpecError where the table has no tiles for it."""
     a = kernel.schedule
     assert isinstance(a, Attention)
-    width, heads = extent(a.columns.extent), a.head_map.heads
-    facts = {
-        "D": width, "E": extent(a.inner.extent), "group": a.head_map.group, "kv_heads": a.head_map.kv_heads,
-        "span": span(a),
-    }  # fmt: skip
-    configs = fitted(table.resolve("attention_decode", facts), a)
-    rows, keys = product_text((a.row.extent,)), product_text((a.keys.extent,))
-    values = _Split(kernel).values()
-    merge = _Merge(kernel)
-    merged = {"head": merge.head(), "epilogue": merge.epilogue()}
+    configs = fitted(table.resolve("attention_decode", _facts(a)), a)
+    rows, keys, width = product_text((a.row.extent,)), product_text((a.keys.extent,)), extent(a.columns.extent)
+    values, merge = _Split(kernel).values(), _Merge(kernel)
+    head, epilogue = merge.head(), merge.epilogue()
     blocks = f'triton.cdiv({width}, config.tiles["BLOCK_D"])'
-    name = f"{kernel.name}_kernel"
-    launches = (
-        Launch(name, _given(kernel, values, a), TILES, (rows, str(a.head_map.kv_heads), f"{blocks} * splits")),
-        Launch(f"{name}_merge", _given(kernel, merged, a), MERGED, (rows, str(heads), blocks), _options(MERGED)),
-    )
-    text = MergeText(launches[1].decorator, launches[1].function, launches[1].header, merged["head"], merged["epilogue"])
-    size = f"{rows} * {heads} * splits"
-    plan = (
-        'splits = config.tiles["SPLITS"]',
-        f"parts = {size}",
-        f"scratch = workspace_of(workspace, parts * {width + 2}, {a.q.operand}.device)",
-        f"sums, tops, totals = scratch[: parts * {width + 2}].split([parts * {width}, parts, parts])",
-    )
+    name, (heads, kv_heads) = f"{kernel.name}_kernel", (str(a.head_map.heads), str(a.head_map.kv_heads))
+    split = Launch(name, _given(kernel, values, a), TILES, (rows, kv_heads, f"{blocks} * splits"))
+    given = _given(kernel, (head, epilogue), a)
+    merged = Launch(f"{name}_merge", given, MERGED, (rows, heads, blocks), _options(MERGED))
+    values["merge"] = MergeText(merged.decorator, merged.function, merged.header, head, epilogue)
     return Slots(
-        "triton/attention_decode.py.j2", {**values, "merge": text}, configs, launches, rows, a.q.operand,
-        (a.score, a.store.value), plan, (("SPLITS", f"{keys} // {FEWEST} + 1"),),
-        f"{rows} · {heads} · SPLITS · {width + 2}",
-    )  # fmt: skip
+        template="triton/attention_decode.py.j2",
+        values=values,
+        configs=configs,
+        launches=(split, merged),
+        rows=rows,
+        like=a.q.operand,
+        exprs=(a.score, a.store.value),
+        plan=(
+            'splits = config.tiles["SPLITS"]',
+            f"parts = {rows} * {heads} * splits",
+            f"scratch = workspace_of(workspace, parts * {width + 2}, {a.q.operand}.device)",
+            f"sums, tops, totals = scratch[: parts * {width + 2}].split([parts * {width}, parts, parts])",
+        ),
+        caps=(("SPLITS", f"{keys} // {FEWEST} + 1"),),
+        workspace=f"{rows} · {heads} · SPLITS · {width + 2}",
+    )
+
+
+def _facts(a: Attention) -> Mapping[str, int]:
+    """What the table's conditions speak of."""
+    m = a.head_map
+    sizes = {"D": extent(a.columns.extent), "E": extent(a.inner.extent), "group": m.group}
+    return {**sizes, "kv_heads": m.kv_heads, "span": span(a)}
 
 
 def _options(names: tuple[str, ...]) -> str:
@@ -134,17 +140,12 @@ class _Split(_Decode):
         scores = self.scope({**self.fixed, key: Index(f"{key}[None, :]")}, key)
         flat = self.scope({**self.fixed, key: Index(key)}, key)
         head = [*self._place(tile), *self.row_loads(scores, flat), *self._range()]
-        hidden = self._hidden(flat)
-        pointers, loop = self.loop(str(tile), scores, hidden, f"{key}_in[None, :]")
+        there = self.seen(flat, f"{key}_in", f"({key} < last)")
+        pointers, loop = self.loop(str(tile), scores, there, [f"seen = {key}_in[None, :]"])
         return {
             **self.shared(), "head": [*head, *pointers], "loop": loop, "place": self.part, "width": str(self.width),
             "column": a.columns.var,
         }  # fmt: skip
-
-    def _hidden(self, flat: Scope) -> str:
-        """Heads of a row see the same keys: those that they do not see are not read."""
-        there = f"{self.a.keys.var} < last"
-        return there if self.a.visible is None else f"({there}) & {flat.atom(self.a.visible)}"
 
     def _place(self, tile: int) -> list[str]:
         m = self.a.head_map

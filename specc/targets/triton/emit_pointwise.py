@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from specc.kernels import Axis, Kernel, Pointwise, Strip
 from specc.ops import Expr, Num
-from specc.targets.triton.names import Names
+from specc.targets.triton.names import local_names
 from specc.targets.triton.rows import Rows, tile_rows
 from specc.targets.triton.scope import Index, Scope
 from specc.targets.triton.slots import Launch, Slots, every_config, map_configs, parameters
@@ -42,7 +42,7 @@ def pointwise_slots(kernel: Kernel, table: TileTable) -> Slots:
     facts = {"width": longest, "axes": len(p.rows), "reads": reads}
     configs = _tiles(table.resolve(kernel.schedule_name, facts), longest, p.rows)
     constants = tuple(n for n, _ in every_config(configs)[0].tiles)
-    names = Names([*kernel.sizes, p.inner])
+    names = local_names(kernel)
     rows = tile_rows(p.rows, "ROWS" in constants)
     columns = f'triton.cdiv({longest}, config.tiles["BLOCK"])' if "BLOCK" in constants else ""
     shapes = {s.length: _columns(s.length, longest, p.inner, configs, rows.tiled) for s in p.strips}

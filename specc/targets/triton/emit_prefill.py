@@ -47,7 +47,7 @@ class OneKeyText:
     step: str
     factors: list[str]
     scores: list[str]
-    seen: str
+    seen: list[str]
     storage: str
     load_v: list[str]
     epilogue: list[str]
@@ -93,8 +93,8 @@ class _Tiles(_Prefill):
         scores = self.scope({**self.fixed, key: Index(f"{key}[None, :]")}, key)
         head = [*self.place("tl.program_id(0) * BLOCK_T + tl.arange(0, BLOCK_T)"), "lane = tl.arange(0, BLOCK_L)"]
         head += [*self.row_loads(scores), *self.range()]
-        seen = self.seen(scores, f"{key}_in[None, :]")
-        pointers, loop = self.loop("BLOCK_T", scores, f"{key} < last", seen)
+        seen = self.seen(scores, "seen", f"{key}_in[None, :]")
+        pointers, loop = self.loop("BLOCK_T", scores, [f"{key}_in = {key} < last"], seen)
         return {**self.shared(), "head": [*head, *pointers], "loop": loop, "epilogue": self.epilogue()}
 
 
@@ -119,7 +119,7 @@ class _ByKey(_Prefill):
             step=str(SMALLEST),
             factors=[*index, *factors.load(a.q), *factors.load(a.k)],
             scores=scores.block([("score", a.score)]),
-            seen=self.seen(scores, ""),
+            seen=self.seen(scores, "seen", "(start < last)"),
             storage=storage(a.v.operand),
             load_v=v.load(a.v),
             epilogue=self.epilogue(),

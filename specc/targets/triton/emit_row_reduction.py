@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from specc.kernels import Access, Kernel, RowReduction, Stage
 from specc.ops import Expr, Num, free_vars
 from specc.targets.triton.emit_pointwise import fitting, main_operand
-from specc.targets.triton.names import Names
+from specc.targets.triton.names import local_names
 from specc.targets.triton.rows import tile_rows
 from specc.targets.triton.scope import Index, Scope
 from specc.targets.triton.slots import Launch, Slots, every_config, map_configs, parameters
@@ -46,7 +46,7 @@ def row_reduction_slots(kernel: Kernel, table: TileTable) -> Slots:
     rows = tile_rows(r.rows, "ROWS" in constants)
     var = r.inner.var
     mask = f"{var}_in" if pieces or next_power_of_two(length) != length else None
-    scope = Scope(kernel, Names([*kernel.sizes, var]), {**rows.indices, var: Index(var, mask)}, (var,))
+    scope = Scope(kernel, local_names(kernel), {**rows.indices, var: Index(var, mask)}, (var,))
     head = list(rows.lines)
     for a in r.row_loads:
         head += [*scope.pointers([a]), *scope.load(a)]

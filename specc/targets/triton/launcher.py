@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from specc.formula_text import dims_text, formula_text
 from specc.kernels import Kernel, Operand
 from specc.ops import Sort
+from specc.targets.triton.names import launcher_name
 from specc.targets.triton.slots import Slots, strings
 from specc.targets.triton.text import call, paragraph
 
@@ -41,7 +42,7 @@ def launcher(kernel: Kernel, ready: Kernel, slots: Slots) -> LauncherText:
     launch = [line for s in slots.launches for line in (*([] if one else s.grid_lines()), *s.lines())]
     used = {w for text in strings([plan, launch]) for w in re.findall(r"\w+", text)}
     return LauncherText(
-        signature=_signature(kernel.name, inputs, outputs, slots.workspace is not None),
+        signature=_signature(launcher_name(kernel), inputs, outputs, slots.workspace is not None),
         summary=f"Launches `{kernel.op}` on the current stream of `{slots.like}`'s device.",
         doc=_doc(kernel, ready, slots),
         bind=_bind(inputs, outputs, any(s in used for s in ready.sizes)),

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from specc.kernels import Access, Axis, Kernel, Operand, Pointwise, Stage, Store, Table
-from specc.ops import ScalarDef, Size, Sort, Var
+from specc.kernels import Access, Attention, Axis, Contraction, Kernel, Operand, Pointwise, Stage, Store, Table
+from specc.ops import Apply, Expr, ScalarDef, Size, Sort, Var
+from specc.targets.triton.printer import snake
+from specc.trees import rebuild, substitute
 
 RESERVED = frozenset(
     (*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "tl", "triton", "torch", "math", "libdevice", "cache")
@@ -20,12 +22,20 @@ DERIVED = re.compile(
 )
 """Forms of the names that templates and printers make."""
 TEMPLATE = (
-    "BLOCK", "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "ROWS", "SPLITS", "TILE", "acc", "base", "bind",
-    "block", "blocks", "config", "count", "device", "fade", "first", "grid", "lane", "largest", "last", "merge", "on",
-    "out", "part", "pick", "piece", "pid", "program", "result", "results", "score", "sizes", "span", "split", "splits",
-    "step", "top", "total", "turn_fraction", "weight", "whole", "workspace", "workspace_of",
+    "BLOCK", "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "ROWS", "SPLITS", "TILE", "acc", "annotations",
+    "base", "bind", "blocks", "blocks_m", "blocks_n", "config", "device", "dot", "fade", "first", "first_e", "first_k",
+    "first_m", "grid", "group_m", "high", "lane", "larger", "largest", "last", "low", "member", "on", "out", "part",
+    "parts", "pick", "pid", "pid_m", "pid_n", "piece", "row", "scratch", "score", "seen", "share", "sizes", "split",
+    "splits", "start", "sums", "top", "tops", "total", "totals", "turn_fraction", "values", "weight", "workspace",
+    "workspace_of",
 )  # fmt: skip
 """Names that templates use as they stand."""
+
+MODULE = (
+    "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "annotations", "bind", "larger", "on", "pick",
+    "turn_fraction", "workspace_of",
+)  # fmt: skip
+"""Names at the top of a generated file."""
 
 T = TypeVar("T")
 
@@ -57,31 +67,61 @@ def found(node: object, kind: type[T]) -> list[T]:
     return values + [v for x in inner for v in found(x, kind)]
 
 
+def local_names(kernel: Kernel) -> Names:
+    """The names that a device function of `kernel` may still choose: none that its schedule has."""
+    taken = [*_axes(kernel), *kernel.sizes, *(a.name for a in found(kernel.schedule, Access))]
+    taken += [n for s in found(kernel.schedule, Stage) for n in (s.name, s.raw)]
+    if isinstance(kernel.schedule, Contraction | Attention):
+        taken.append(kernel.schedule.accumulator)
+    return Names([*taken, *TEMPLATE])
+
+
 def legal(kernel: Kernel) -> Kernel:
-    """The same kernel with every name of its schedule, operands, tables and sizes fit for a generated file."""
-    axes = [a.var for a in found(kernel.schedule, Axis)]
-    if isinstance(kernel.schedule, Pointwise):
-        axes.append(kernel.schedule.inner)
+    """The same kernel with every name of its schedule, operands, tables, sizes and functions fit for a file."""
     other = [a.name for a in found(kernel.schedule, Access)] + [s.name for s in found(kernel.schedule, Stage)]
     other += [o.name for o in kernel.operands] + [t.name for t in kernel.tables] + list(kernel.sizes)
-    names = Names()
-    renamed = {n: names.fresh(_safe(n)) for n in dict.fromkeys(other)}
-    renamed_axes = {n: names.fresh(_safe(n)) for n in dict.fromkeys(axes)}
-    if all(a == b for a, b in (*renamed.items(), *renamed_axes.items())):
-        return kernel
-    return _Renaming(renamed, renamed_axes).kernel(kernel)
+    names = Names([launcher_name(kernel), f"{kernel.name}_kernel"])
+    calls = {n: names.fresh(legal_name(snake(n))) for n in dict.fromkeys(_called(kernel))}
+    renamed = {n: names.fresh(legal_name(n)) for n in dict.fromkeys(other)}
+    renamed_axes = {n: names.fresh(legal_name(n)) for n in dict.fromkeys(_axes(kernel))}
+    ready = _Renaming(renamed, renamed_axes, calls).kernel(kernel)
+    return kernel if ready == kernel else ready
 
 
-def _safe(name: str) -> str:
+def launcher_name(kernel: Kernel) -> str:
+    """The name of a kernel's launcher: the kernel's own, unless the file needs that for something else."""
+    return f"{kernel.name}_" if kernel.name in RESERVED or kernel.name in MODULE else kernel.name
+
+
+def _axes(kernel: Kernel) -> list[str]:
+    axes = [a.var for a in found(kernel.schedule, Axis)]
+    return [*axes, kernel.schedule.inner] if isinstance(kernel.schedule, Pointwise) else axes
+
+
+def _called(kernel: Kernel) -> list[str]:
+    """Scalar functions that a schedule calls, and those that they call."""
+    names: list[str] = []
+
+    def visit(e: object) -> None:
+        for call in found(e, Apply):
+            names.append(call.fn.name)
+            visit(call.fn.computed or call.fn.body)
+
+    visit(kernel.schedule)
+    return names
+
+
+def legal_name(name: str) -> str:
+    """`name`, or another one where a generated file has a use of its own for it."""
     bad = name in RESERVED or name in TEMPLATE or DERIVED.fullmatch(name) is not None
     return f"{name.strip('_')}_" if bad else name
 
 
 class _Renaming:
-    """Replaces names of axes, and all other names, throughout a kernel."""
+    """Replaces names of axes, of scalar functions, and all other names, throughout a kernel."""
 
-    def __init__(self, names: dict[str, str], axes: dict[str, str]) -> None:
-        self.names, self.axes = names, axes
+    def __init__(self, names: dict[str, str], axes: dict[str, str], calls: dict[str, str]) -> None:
+        self.names, self.axes, self.calls = names, axes, calls
 
     def kernel(self, kernel: Kernel) -> Kernel:
         return replace(
@@ -109,6 +149,8 @@ class _Renaming:
         match x:
             case Var(name) | Size(name):
                 return {"name": self._local(name)}
+            case Apply(fn):
+                return {"fn": self.function(fn)}
             case Axis(var):
                 return {"var": self.axes[var]}
             case Pointwise(inner=inner):
@@ -122,6 +164,20 @@ class _Renaming:
             case Stage(name) | Table(name):
                 return {"name": self.names[name]}
         return {}
+
+    def function(self, fn: ScalarDef) -> ScalarDef:
+        """A scalar function under its new name, with parameters that shadow nothing."""
+        names = Names(self.calls.values())
+        params = {p.name: replace(p, name=names.fresh(legal_name(p.name))) for p in fn.params}
+        body = self._inside(substitute(fn.body, dict(params)))
+        computed = None if fn.computed is None else self._inside(substitute(fn.computed, dict(params)))
+        name = self.calls[fn.name] if self.calls[fn.name] != snake(fn.name) else fn.name
+        return replace(fn, name=name, params=tuple(params.values()), body=body, computed=computed)
+
+    def _inside(self, e: Expr) -> Expr:
+        """The body of a function, which knows its parameters only."""
+        inner = rebuild(e, self._inside)
+        return replace(inner, fn=self.function(inner.fn)) if isinstance(inner, Apply) else inner
 
     def _local(self, name: str) -> str:
         stage = name.removesuffix("_raw")

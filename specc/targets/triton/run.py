@@ -11,6 +11,7 @@ import torch
 from specc.kernels import Kernel
 from specc.targets.triton.interpret import Sampler, Trace, interpreted
 from specc.targets.triton.load import load_module, runtime_of
+from specc.targets.triton.names import launcher_name
 
 
 def run_text(
@@ -33,7 +34,7 @@ def run_text(
     outputs = [o.name for o in kernel.operands if o.output]
     results = _results(module, inputs, [tensors.get(n) for n in outputs])
     with interpreted(programs, widen) as trace:
-        getattr(module, kernel.name)(*inputs, out=results[0] if len(results) == 1 else tuple(results))
+        getattr(module, launcher_name(kernel))(*inputs, out=results[0] if len(results) == 1 else tuple(results))
     return dict(zip(outputs, results, strict=True)), trace
 
 

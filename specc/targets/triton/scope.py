@@ -151,9 +151,9 @@ class Scope:
         return None
 
     def _separable(self, e: Expr) -> bool:
-        """Whether `e` may get a name: it is computed, in float32, and has none yet."""
+        """Whether `e` may get a name: it is a truth value, or computed in float32, and has none yet."""
         named = isinstance(e, Neg | Num | Var) or e in self.printer.named
-        return e.sort is Sort.REAL and bool(children(e)) and not named and not self.printer.is_double(e)
+        return e.sort is not Sort.INDEX and bool(children(e)) and not named and not self.printer.is_double(e)
 
     def pointer(self, place: Access | Store) -> str:
         """The place of an element: its row pointer and what depends on the inner variables."""

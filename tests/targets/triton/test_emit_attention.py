@@ -129,11 +129,11 @@ def test_queries_are_a_view_of_a_wider_buffer() -> None:
 
 
 def test_a_score_and_an_epilogue_of_ones_own_are_computed() -> None:
-    text = """op att(q[T, heads, D], k[L, heads, D], v[L, heads, D], pos[T]: index, gate[T]; D: nat, heads: nat) -> o[T, heads, D]
+    text = """op att(q[T, H, D], k[L, H, D], v[L, H, D], pos[T]: index, gate[T]; D: nat, H: nat) -> o[T, H, D]
   let z[l] = 1/4 · tanh(Σ_e q[t, h, e] · k[l, h, e]) + gate[t]
   o[t, h, d] = gate[t] · Σ_l softmax_l(z[l] | l <= pos[t]) · v[l, h, D - 1 - d]
 """
-    kernel = custom(text, D=32, heads=2)
+    kernel = custom(text, D=32, H=2)
     tensors = prefill(kernel, range(20), 20)
     right(kernel, tensors)
 
@@ -235,10 +235,10 @@ def test_nan_reaches_only_the_heads_that_see_it() -> None:
 
 
 def test_a_predicate_with_holes_hides_what_is_in_them() -> None:
-    text = """op att(q[B, heads, D], k[B, S, heads, D], v[B, S, heads, D], n[B]: index; D: nat, heads: nat) -> o[B, heads, D]
-  o[b, h, d] = Σ_l softmax_l(Σ_e q[b, h, e] · k[b, l, h, e] | l < n[b] and l % 2 = 0) · v[b, l, h, d]
+    text = """op att(q[B, H, D], k[B, S, H, D], v[B, S, H, D], n[B]: index; D: nat, H: nat) -> o[B, H, D]
+  o[b, h, d] = Σ_l softmax_l(Σ_e q[b, h, e] · k[b, l, h, e] | l < n[b] and l % 2 == 0) · v[b, l, h, d]
 """
-    kernel = custom(text.replace("l % 2 = 0", "l % 2 == 0"), D=32, heads=2)
+    kernel = custom(text, D=32, H=2)
     tensors = operands(kernel, {"B": 2, "S": 100}, indices={"n": [100, 9]})
     tensors["k"][:, 1::2] = tensors["v"][:, 1::2] = float("nan")
     right(kernel, tensors)
@@ -248,3 +248,13 @@ def test_the_real_arithmetic_of_decode_is_its_formula() -> None:
     kernel = decoding()
     tensors = {n: t.double() if t.is_floating_point() else t for n, t in decode(kernel, [30, 200], 300).items()}
     assert ran(kernel, tensors, widen=True).error("o").max() < 1e-12
+
+
+def test_a_long_predicate_is_printed_on_lines_that_fit() -> None:
+    conditions = " and ".join(f"l + {n} <= pos[t] + {n}" for n in range(10, 17))
+    text = f"""op att(q[T, H, D], k[L, H, D], v[L, H, D], pos[T]: index; D: nat, H: nat) -> o[T, H, D]
+  o[t, h, d] = Σ_l softmax_l(Σ_e q[t, h, e] · k[l, h, e] | {conditions}) · v[l, h, d]
+"""
+    kernel = custom(text, D=32, H=2)
+    assert max(len(line) for line in emit(kernel).splitlines() if "seen" in line) <= 110
+    right(kernel, prefill(kernel, range(20), 20))
