@@ -15,6 +15,7 @@ from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
 
 if TYPE_CHECKING:
+    from specc.api import Node
     from specc.evidence.check import Report
     from specc.ir import Model
     from specc.kernels import Kernel
@@ -39,7 +40,7 @@ def check(
     number = _new_seed() if seed is None else seed
     model = pipeline.check(spec, pipeline.parse(spec))
     print_warnings(model.library.warnings)
-    kernels, keys = _kernels(model, node)
+    kernels, nodes = _kernels(model, node)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
     reports: list[Report] = []
@@ -49,10 +50,12 @@ def check(
         if report.counterexample is not None and not report.shared:
             files[id(report)] = save(report, report.counterexample, out)
         if not json:
-            print(line(report, files.get(id(report)), f"{spec}:{keys[report.kernel.name]}"), flush=True)
+            key = nodes[report.kernel.name].key.partition(":")[2]
+            print(line(report, files.get(id(report)), f"{spec}:{key}"), flush=True)
     bad = [r for r in reports if r.status != "VERIFIED"]
     if json:
-        print_json({"ok": not bad, "seed": number, "reports": [values(r, files.get(id(r))) for r in reports]})
+        found = [values(r, files.get(id(r)), nodes[r.kernel.name]) for r in reports]
+        print_json({"ok": not bad, "seed": number, "reports": found})
     else:
         print(summary(reports))
     if bad:
@@ -65,8 +68,8 @@ def _new_seed() -> int:
     return secrets.randbelow(2**32)
 
 
-def _kernels(model: Model, paths: Sequence[str]) -> tuple[tuple[Kernel, ...], dict[str, str]]:
-    """The kernels of the nodes at `paths` (all, when there are none), and the key in the spec of each kernel's node."""
+def _kernels(model: Model, paths: Sequence[str]) -> tuple[tuple[Kernel, ...], dict[str, Node]]:
+    """The kernels of the nodes at `paths` (all, when there are none), and the node of each kernel."""
     from specc.api import Node
     from specc.lowered import all_kernels, lower_each
 
@@ -75,8 +78,7 @@ def _kernels(model: Model, paths: Sequence[str]) -> tuple[tuple[Kernel, ...], di
     if unknown:
         raise SpecError([Diagnostic("E281", f"there is no node `{p}`", None, nearest(p, known)) for p in unknown])
     lowered = lower_each(model, [n for n in model.nodes if not paths or n.path in paths])
-    keys = {k.name: Node(model, x.node).key.partition(":")[2] for x in lowered for k in x.kernels}
-    return all_kernels(lowered), keys
+    return all_kernels(lowered), {k.name: Node(model, x.node) for x in lowered for k in x.kernels}
 
 
 def line(report: Report, file: Path | None, key: str) -> str:
@@ -97,8 +99,10 @@ def line(report: Report, file: Path | None, key: str) -> str:
     return text + (f"\n  {report.reason}" if report.status == "UNKNOWN" else "")
 
 
-def values(report: Report, file: Path | None) -> dict[str, Any]:
+def values(report: Report, file: Path | None, node: Node) -> dict[str, Any]:
     """The report for a program."""
+    from specc.format import format_value
+
     kernel, worst = report.kernel, report.counterexample
     shapes = sorted({", ".join(f"{n}={v}" for n, v in o.case.sizes) for o in report.outcomes})
     return {
@@ -111,7 +115,8 @@ def values(report: Report, file: Path | None) -> dict[str, Any]:
         "reason": report.reason,
         "evidence": report.evidence,
         "same_as": report.shared or None,
-        "constants": "true",
+        "constants": {name: format_value(value) for name, value in node.constants.items()},
+        "reduced": False,
         "tensors": {o.name: _dims(o) for o in kernel.operands},
         "dtypes": list(report.dtypes),
         "shapes": shapes,
