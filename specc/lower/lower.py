@@ -97,10 +97,10 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)
     check_computable(lowered)
-    inputs = [_operand(t, fit.schedule, setting, output=False) for t in formula.inputs]
-    used = {a.operand for a in accesses(fit.schedule)}
+    needed = _needed(formula, fit.schedule, lowered)
+    inputs = [_operand(t, fit.schedule, setting, output=False) for t in formula.inputs if t.name in needed]
     outputs = [_operand(t, fit.schedule, setting, output=True) for t in formula.outputs]
-    operands = (*(o for o in inputs if o.name in used), *outputs)
+    operands = (*inputs, *outputs)
     return Kernel(
         setting.name,
         formula.op,
@@ -114,6 +114,18 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
         _sizes(operands, lowered),
         fit.reason,
     )
+
+
+def _needed(formula: Formula, schedule: Schedule, lowered: Formula) -> set[str]:
+    """Inputs that are read, and those that alone have a size that is used."""
+    needed = {a.operand for a in accesses(schedule)}
+    exprs = [q.expr for q in lowered.equations] + [d for t in formula.outputs for d in t.dims]
+    sizes = [n for e in exprs for n in walk(e) if isinstance(n, Size)]
+    for size in dict.fromkeys(sizes):
+        having = [t.name for t in formula.inputs if size in t.dims]
+        if having and not needed & set(having):
+            needed.add(having[0])
+    return needed
 
 
 def _sizes(operands: tuple[Operand, ...], lowered: Formula) -> tuple[str, ...]:

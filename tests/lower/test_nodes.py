@@ -126,9 +126,11 @@ def test_an_extent_of_sums_of_sizes_is_measured() -> None:
     assert kernel.sizes == ("T",)
 
 
-def test_a_size_that_only_a_predicate_has_is_a_parameter() -> None:
+def test_an_operand_stays_for_the_size_that_it_alone_has() -> None:
     text = "op f(x[T, H], n[B]: index) -> y[T, H]\n  y[t, i] = if t < B then x[t, i] else 0"
-    assert lower_formula(formula_of(text, H=4), Setting("f")).sizes == ("T", "B")
+    kernel = lower_formula(formula_of(text, H=4), Setting("f"))
+    assert kernel.sizes == ("T", "B")
+    assert [o.name for o in kernel.operands] == ["x", "n", "y"]
 
 
 def bound(formula: Formula, **roles: Role) -> BoundOp:

@@ -105,6 +105,9 @@ POINTWISE = (
     Case("scale of a row in one piece, of an element in another", "pointwise", {"C": 4}, """
       op f(x[T, C], s[4]; C: nat) -> y[T, C]
         y[t, c] = if c == 2 then s[3]·x[t, c] else if c % 2 == 0 then x[t, c] else s[3]"""),
+    Case("rows up to the length of another operand", "pointwise", {"C": 4}, """
+      op f(x[T, C], n[B]: index; C: nat) -> y[T, C]
+        y[t, c] = if t < B then x[t, c] else 0"""),
     Case("one number for some rows", "pointwise", {"C": 4}, """
       op f(x[T, C], s[3]; C: nat) -> y[T, C]
         y[t, c] = if t % 2 == 0 then s[1]·x[t, c] else x[t, c]"""),
