@@ -19,7 +19,8 @@ def about(kernel: Kernel, ready: Kernel) -> list[str]:
     """Formula, keys, tensors and schedule of a kernel, for the head of its file."""
     lines = [f"    {line}" for text in formula_text(kernel.formula) for line in paragraph(text, 4)]
     entries = [("Spec Key", key) for key in kernel.keys]
-    entries += [("Phase", str(kernel.phase)), ("Schedule", f"{kernel.schedule_name}: {kernel.reason}")]
+    entries += [("Phase", str(kernel.phase))] if isinstance(kernel.schedule, Attention) else []
+    entries += [("Schedule", f"{kernel.schedule_name}: {kernel.reason}")]
     entries += [("Tensor", tensor_text(o)) for o in ready.operands]
     for t in ready.tables:
         entries.append(("Table", f"{t.name}[{t.var}] = {expr_text(t.expr)} for {t.var} < {t.extent}, float64"))

@@ -258,3 +258,22 @@ def test_a_long_predicate_is_printed_on_lines_that_fit() -> None:
     kernel = custom(text, D=32, H=2)
     assert max(len(line) for line in emit(kernel).splitlines() if "seen" in line) <= 110
     right(kernel, prefill(kernel, range(20), 20))
+
+
+SLOPED = """op att(q[{m}, H, D], k[{keys}S, H, D], v[{keys}S, H, D], n[{m}]: index; D: nat, H: nat) -> o[{m}, H, D]
+  let z[l] = 30 · tanh((Σ_e q[{r}, h, e] · k[{at}l, h, e] - (n[{r}] - l) / 8) / 30)
+  o[{r}, h, d] = Σ_l softmax_l(z[l] | l < n[{r}]) · v[{at}l, h, d]
+"""
+PREFILL = {"m": "T", "r": "t", "keys": "", "at": ""}
+DECODE = {"m": "B", "r": "b", "keys": "B, ", "at": "b, "}
+
+
+@pytest.mark.parametrize("places", [PREFILL, DECODE])
+def test_scores_may_depend_on_the_distance(places: dict[str, str]) -> None:
+    kernel = custom(SLOPED.format(**places), D=32, H=4)
+    tensors = operands(kernel, {"T": 5, "B": 5, "S": 100}, indices={"n": [1, 0, 33, 100, 70]})
+    right(kernel, tensors)
+    if places is PREFILL:
+        tensors["v"][50, 0, 0] = float("nan")
+        o = results(kernel, tensors)["o"]
+        assert o.isnan().sum() == 2
