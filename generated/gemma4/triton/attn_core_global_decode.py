@@ -92,7 +92,8 @@ def attn_core_global_decode_kernel(
             )
             dot = tl.dot(q, k, dot, input_precision="ieee")
         score = dot
-        score = tl.where(l_in[None, :], score, float("-inf"))
+        seen = l_in[None, :]
+        score = tl.where(seen, score, float("-inf"))
         largest = tl.maximum(top, tl.max(score, 1))
         base = tl.where(largest == float("-inf"), 0.0, largest)
         weight = tl.exp(score - base[:, None])

@@ -79,7 +79,7 @@ def attn_core_sliding_decode_kernel(
     acc = tl.zeros((16, BLOCK_D), tl.float32)
     for start in range(first, last, BLOCK_L):
         l = start + lane
-        l_in = (l < last) & ((seq_lens - 1025 < l) & (l < seq_lens))
+        l_in = (l < last) & (seq_lens - 1025 < l) & (l < seq_lens)
         dot = tl.zeros((16, BLOCK_L), tl.float32)
         for first_e in tl.static_range(0, 256, BLOCK_E):
             e = first_e + tl.arange(0, BLOCK_E)
@@ -93,7 +93,8 @@ def attn_core_sliding_decode_kernel(
             )
             dot = tl.dot(q, k, dot, input_precision="ieee")
         score = dot
-        score = tl.where(l_in[None, :], score, float("-inf"))
+        seen = l_in[None, :]
+        score = tl.where(seen, score, float("-inf"))
         largest = tl.maximum(top, tl.max(score, 1))
         base = tl.where(largest == float("-inf"), 0.0, largest)
         weight = tl.exp(score - base[:, None])

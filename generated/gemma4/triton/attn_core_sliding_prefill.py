@@ -70,7 +70,8 @@ def attn_core_sliding_prefill_kernel_by_key(
             dot += tl.sum(q * k, 1)
         dot = dot[:, None]
         score = dot
-        score = tl.sum(tl.where((pos - 1024 < start) & (start <= pos), score, float("-inf")), 1)
+        seen = (start < last) & (pos - 1024 < start) & (start <= pos)
+        score = tl.sum(tl.where(seen, score, float("-inf")), 1)
         largest = tl.maximum(top, score)
         base = tl.where(largest == float("-inf"), 0.0, largest)
         weight = tl.exp(score - base)
@@ -79,7 +80,7 @@ def attn_core_sliding_prefill_kernel_by_key(
         top = largest
         v = tl.load(v_row + start * v_stride_l + d, mask=d_in, other=0.0).to(tl.float32)
         share = weight.to(v_ptr.dtype.element_ty).to(tl.float32)[:, None] * v
-        acc = acc * fade[:, None] + tl.where((pos - 1024 < start) & (start <= pos), share, 0.0)
+        acc = acc * fade[:, None] + tl.where(seen, share, 0.0)
     acc = acc / tl.where(total == 0.0, 1.0, total)[:, None]
     o_row = o_ptr + t * o_stride_t + h * o_stride_h
     tl.store(o_row + d, acc.to(o_ptr.dtype.element_ty), mask=t_in & d_in)
@@ -148,7 +149,8 @@ def attn_core_sliding_prefill_kernel(
             )
             dot = tl.dot(q, k, dot, input_precision="ieee")
         score = dot
-        score = tl.where(l_in[None, :] & ((pos - 1024 < l[None, :]) & (l[None, :] <= pos)), score, float("-inf"))
+        seen = l_in[None, :] & (pos - 1024 < l[None, :]) & (l[None, :] <= pos)
+        score = tl.where(seen, score, float("-inf"))
         largest = tl.maximum(top, tl.max(score, 1))
         base = tl.where(largest == float("-inf"), 0.0, largest)
         weight = tl.exp(score - base[:, None])

@@ -3,7 +3,6 @@
     y[t, n] = Σ_k x[t, k] · w[n, k]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].attn.o_proj
-Phase     prefill
 Schedule  contraction: one Σ over `k` of a product that parts into rows and columns `n`
 Tensor    x [T, 16384], activation, 64-bit offsets
 Tensor    w [5376, 16384], weight

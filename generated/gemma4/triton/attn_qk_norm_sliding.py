@@ -3,7 +3,6 @@
     y[t, h, i] = x[t, h, i] / √(Σ_j x[t, h, j]² / 256 + 1e-06) · w[i]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].attn.qk_norm
-Phase     prefill
 Schedule  row_reduction: every reduction runs over the whole row: Σ over `i`
 Tensor    x [T, rows_1, 256], activation, 64-bit offsets
 Tensor    w [256], weight

@@ -6,7 +6,6 @@
         256)) else x[t, h, i]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].attn.rope
-Phase     prefill
 Schedule  pointwise: no reduction: each element of `i` stands alone, cut at 64, 256, 320
 Tensor    x [T, rows_1, 512], activation, 64-bit offsets
 Tensor    pos [T], int32 or int64

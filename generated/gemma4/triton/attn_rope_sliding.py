@@ -6,7 +6,6 @@
         128)) else x[t, h, i]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].attn.rope
-Phase     prefill
 Schedule  pointwise: no reduction: each element of `i` stands alone, cut at 128
 Tensor    x [T, rows_1, 256], activation
 Tensor    pos [T], int32 or int64

@@ -3,7 +3,6 @@
     y[t, i] = √5376 · w[tokens[t], i]
 
 Spec Key  google/gemma-4-31B@1.0:embed
-Phase     prefill
 Schedule  gather: no reduction: each element of `i` stands alone
 Tensor    tokens [T], int32 or int64
 Tensor    w [262144, 5376], weight

@@ -3,7 +3,6 @@
     logits[t, n] = softcap(30, 1 · Σ_k x[t, k] · w[n, k])
 
 Spec Key  google/gemma-4-31B@1.0:lm_head
-Phase     prefill
 Schedule  contraction: one Σ over `k` of a product that parts into rows and columns `n`
 Tensor    x [T, 5376], activation
 Tensor    w [262144, 5376], weight

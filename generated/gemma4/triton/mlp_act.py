@@ -3,7 +3,6 @@
     y[t, i] = geluTanh(gu[t, i]) · gu[t, 21504 + i]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].mlp.act
-Phase     prefill
 Schedule  pointwise: no reduction: each element of `i` stands alone
 Tensor    gu [T, 43008], activation, 64-bit offsets
 Tensor    y [T, 21504], activation, result, 64-bit offsets

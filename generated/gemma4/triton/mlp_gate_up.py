@@ -3,7 +3,6 @@
     y[t, n] = Σ_k x[t, k] · w[n, k]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].mlp.gate_up
-Phase     prefill
 Schedule  contraction: one Σ over `k` of a product that parts into rows and columns `n`
 Tensor    x [T, 5376], activation
 Tensor    w [43008, 5376], weight

@@ -3,7 +3,6 @@
     y[t, i] = s[0] · (x[t, i] + 1 · h[t, i])
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].mlp_residual
-Phase     prefill
 Schedule  pointwise: no reduction: each element of `i` stands alone
 Tensor    x [T, 5376], activation
 Tensor    h [T, 5376], activation

@@ -3,7 +3,6 @@
     y[t, i] = x[t, i] / √(Σ_j x[t, j]² / 5376 + 1e-06) · w[i]
 
 Spec Key  google/gemma-4-31B@1.0:layers[*].post_ffn_norm
-Phase     prefill
 Schedule  row_reduction: every reduction runs over the whole row: Σ over `i`
 Tensor    x [T, 5376], activation
 Tensor    w [5376], weight
