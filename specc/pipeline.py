@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from specc.lowered import Lowered
     from specc.ops import Library
     from specc.syntax_spec import SpecFile
+    from specc.targets.base import Target
 
 STAGES = ("syntax", "model", "kernels", "files")
 """What `dump` can print."""
@@ -87,19 +89,12 @@ def files(model: Model, lowered: Sequence[Lowered], options: Options) -> dict[st
     return found
 
 
-def emit_target(target: str, model: Model, lowered: Sequence[Lowered], options: Options) -> Mapping[str, str]:
+def emit_target(name: str, model: Model, lowered: Sequence[Lowered], options: Options) -> Mapping[str, str]:
     """The files of one target, by their names under its folder. Raises SpecError."""
-    match target:
-        case "torch":
-            from specc.targets.torch.target import emit as emit_torch
-
-            return emit_torch(model)
-        case "triton":
-            from specc.lowered import all_kernels
-            from specc.targets.triton.target import emit_all
-
-            return emit_all(all_kernels(lowered), options.tiles)
-    raise SpecError([Diagnostic("E505", f"there is no target `{target}`", None, nearest(target, TARGETS))])
+    if name not in TARGETS:
+        raise SpecError([Diagnostic("E505", f"there is no target `{name}`", None, nearest(name, TARGETS))])
+    target: Target = import_module(f"specc.targets.{name}.target")
+    return target.emit_model(model, lowered, options.tiles)
 
 
 def config_text(model: Model) -> str:

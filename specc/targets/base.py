@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from specc.ir import Model
-from specc.kernels import Kernel
+from specc.lowered import Lowered
 
 
 class Target(Protocol):
@@ -16,8 +17,9 @@ class Target(Protocol):
     def name(self) -> str:
         """The name on the command line, and of the folder of its files."""
 
-    def emit_model(self, model: Model, kernels: Sequence[Kernel]) -> Mapping[str, str]:
+    def emit_model(self, model: Model, lowered: Sequence[Lowered], tiles: Path | None = None) -> Mapping[str, str]:
         """Texts of the model's files by path below the target's folder. Same arguments, same bytes.
 
-        Raises SpecError where the target cannot generate a kernel.
+        `lowered`: the kernels of every node, for a target that uses them; `tiles`: a table of the user's own.
+        Raises SpecError where the target cannot generate a node.
         """

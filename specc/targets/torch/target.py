@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from specc.formula_text import dims_text
 from specc.ir import Model, Role
+from specc.lowered import Lowered
 from specc.ops import Formula, FormulaTensor, Num, Size, Sort
 from specc.render import render
 from specc.targets.torch.files import model_files, module_text
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 
 Rounds = tuple[tuple[str, str, Role], ...]
 """The rounding profile's (op or `softmax`, let or constant, role)."""
+
+
+name = "torch"
+
+
+def emit_model(model: Model, lowered: Sequence[Lowered], tiles: Path | None = None) -> Mapping[str, str]:
+    """As `emit`: the reference needs neither kernels nor tiles."""
+    return emit(model)
 
 
 def emit(model: Model) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from specc.ir import Model
 from specc.kernels import Kernel
+from specc.lowered import Lowered, all_kernels
 from specc.targets.triton.emit import emit, emit_runtime
 from specc.targets.triton.tiles import load_tiles
 
@@ -20,9 +21,9 @@ name = "triton"
 PACKAGE = '"""Triton kernels: one module for each node, phase and variant; its launcher has the module\'s name."""\n'
 
 
-def emit_model(model: Model, kernels: Sequence[Kernel]) -> Mapping[str, str]:
-    """The files of a model, with the shipped tiles. Raises SpecError where the table has none for a kernel."""
-    return emit_all(kernels)
+def emit_model(model: Model, lowered: Sequence[Lowered], tiles: Path | None = None) -> Mapping[str, str]:
+    """The files of a model. Raises SpecError: E401 for a node without kernel, and as `emit_all`."""
+    return emit_all(all_kernels(lowered), tiles)
 
 
 def emit_all(kernels: Sequence[Kernel], tiles: Path | None = None) -> Mapping[str, str]:
