@@ -7,7 +7,8 @@ node.oracle(x=x, w=w)["y"]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from specc.kernels import Kernel
 
 DTYPES = ("bfloat16", "float16", "float32", "float64")
+TRITON_DTYPES = ("bfloat16", "float16", "float32")
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,11 @@ class Node:
         from specc.oracle import evaluate
 
         arrays = {name: _array(value) for name, value in tensors.items()}
-        return evaluate(self._fitting(self._bound(phase), arrays).formula, arrays)
+        formula = self._fitting(self._bound(phase), arrays).formula
+        try:
+            return evaluate(formula, arrays)
+        except (IndexError, TypeError, ValueError) as error:
+            raise SpecError([Diagnostic("E507", f"`{self.path}`: {error}", None, _operands(formula))]) from error
 
     def run(
         self, target: str, *, dtype: str = "float32", phase: str | None = None, **tensors: Any
@@ -91,13 +97,17 @@ class Node:
         """The results that a target computes when everything is stored in `dtype`, as float64.
 
         `torch` runs the reference function on the CPU; `triton` runs the generated kernel in the interpreter.
-        Raises SpecError like `oracle`, and for an unknown target or type."""
+        Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
+        if target == "triton" and dtype not in TRITON_DTYPES:
+            stored = ", ".join(TRITON_DTYPES)
+            raise SpecError([Diagnostic("E505", f"triton stores nothing in {dtype}", None, f"it stores {stored}")])
         arrays = {name: _array(value) for name, value in tensors.items()}
         bound = self._fitting(self._bound(phase), arrays)
         run = _run_torch if target == "torch" else _run_triton
-        found = run(self, bound, arrays, dtype)
+        with _failures(self, target):
+            found = run(self, bound, arrays, dtype)
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
 
     def kernel(self, phase: str | None = None) -> Kernel:
@@ -129,6 +139,18 @@ class Node:
             except (ValueError, KeyError) as error:
                 problems.append(str(error))
         raise SpecError([Diagnostic("E507", f"`{self.path}`: {problems[0]}", None, _operands(bound[0].formula))])
+
+
+@contextmanager
+def _failures(node: Node, target: str) -> Iterator[None]:
+    """What a target raises, as a SpecError (E510)."""
+    from specc.targets.triton.interpret_faults import KernelFault
+
+    try:
+        yield
+    except (KernelFault, IndexError, TypeError, ValueError, RuntimeError) as error:
+        message = f"the target failed: {type(error).__name__}: {error}"
+        raise SpecError([Diagnostic("E510", message, None, f"{target} computed `{node.path}`")]) from error
 
 
 def _run_torch(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ CODES: dict[str, str] = {
     "E203": "An expression has no value: division by zero, a condition in place of a number, and the like.",
     "E204": "A name is given twice, or has a meaning of its own.",
     "E205": "A size is defined by itself.",
+    "E206": "A size is too large.",
     "E210": "There are too many layers, kinds of layers, or rows.",
     "E211": "A layer predicate covers no layer.",
     "E212": "No layer class has this name.",
@@ -24,6 +25,7 @@ CODES: dict[str, str] = {
     "E220": "The domain of a run-time size is empty or too large.",
     "E221": "No run-time size has this name, or one that is needed has no domain.",
     # Nodes
+    "E229": "The name of a node is reserved, or would name the same function or file as another one.",
     "E230": "No op has this name.",
     "E231": "The op has no constant of this name, and nothing in the row uses it.",
     "E232": "Neither the constants nor the shapes give a value that the op needs.",
@@ -48,7 +50,7 @@ CODES: dict[str, str] = {
     "E262": "Many layers would share one checkpoint tensor.",
     "E263": "A tied weight has no partner, or another shape, or contradicts the constant `tied`.",
     "E264": "A weight has no shape, or no operand takes it.",
-    "E270": "A line of the rounding profile names something that does not exist, or a role has no type.",
+    "E270": "A line of the rounding profile names something unknown or unsupported, or a role has no type.",
     "E271": "A value of the published configuration has no JSON form, or is missing for a layer.",
     # Keys and reduced models
     "E280": "A text is no Spec Key.",
@@ -93,6 +95,7 @@ CODES: dict[str, str] = {
     "E507": "Tensors given to a node do not fit it.",
     "E508": "A node has other constants in other layers, and one is to be chosen.",
     "E509": "A library that the command needs is not installed.",
+    "E510": "A target fails on the tensors given to it.",
     # Tiles
     "E901": "The tile table has no row for a kernel.",
     "E902": "A tile table cannot be read, or a row of it is wrong.",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from specc.cli.output import print_json
+from specc.cli.output import FAILED, print_errors, print_json
 from specc.diagnostics import Diagnostic, SpecError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def evaluate(
     inputs: Annotated[Path, typer.Option(metavar="IN.npz", help="An array for each operand, by name.")],
     target: Annotated[Target, typer.Option(help="oracle: the definition in float64.")] = Target.ORACLE,
     dtype: Annotated[
-        str, typer.Option(help="Storage of the targets: bfloat16, float16, float32, float64.")
+        str, typer.Option(help="Storage of the targets: bfloat16, float16, float32; torch also float64.")
     ] = "float32",
     phase: Annotated[str | None, typer.Option(help="prefill or decode; that of the node's op when not given.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Where the results go.")] = None,
@@ -48,7 +48,7 @@ def evaluate(
     if target is Target.ORACLE:
         found = node.oracle(phase=phase, **arrays)
     else:
-        found = node.run(target, dtype=dtype, phase=phase, **arrays)
+        found = _run(node, target, dtype, phase, arrays, json)
     if output is not None:
         _save(output, found)
     values = {name: array_values(array) for name, array in found.items()}
@@ -56,6 +56,19 @@ def evaluate(
         print_json({"ok": True, "node": node.key, "target": str(target), "results": values})
     else:
         print("\n".join(_line(name, v) for name, v in values.items()))
+
+
+def _run(
+    node: Node, target: Target, dtype: str, phase: str | None, arrays: Mapping[str, Any], as_json: bool
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Ends the command with FAILED when it is the target that fails: a counterexample can be just that."""
+    try:
+        return node.run(target, dtype=dtype, phase=phase, **arrays)
+    except SpecError as error:
+        if any(d.code != "E510" for d in error.diagnostics):
+            raise
+        print_errors(error, as_json)
+        raise typer.Exit(FAILED) from error
 
 
 def _operands(arrays: dict[str, npt.NDArray[Any]], node: Node, phase: str | None) -> dict[str, npt.NDArray[Any]]:

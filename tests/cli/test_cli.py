@@ -170,6 +170,37 @@ def test_eval_computes_a_node_with_the_oracle_and_with_targets(specc: Run, tmp_p
     assert np.allclose(results["torch"], want, rtol=1e-5) and np.allclose(results["triton"], want, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        ([], 2, "error[E507]: `embed`: "),
+        (["--target", "torch"], 1, "error[E510]: the target failed: IndexError: "),
+        (["--target", "triton", "--dtype", "float64"], 2, "error[E505]: triton stores nothing in float64"),
+    ],
+)
+def test_eval_says_what_it_cannot_compute(
+    specc: Run, own: Path, tmp_path: Path, options: list[str], status: int, message: str
+) -> None:
+    np.savez(tmp_path / "in.npz", tokens=np.array([600]), w=np.ones((512, 96)))
+    arguments = ["eval", f"{own}:embed", "--inputs", tmp_path / "in.npz", *options]
+    found, out, err = specc(*arguments)
+    assert (found, out) == (status, "") and err.startswith(message)
+    found, out, err = specc(*arguments, "--json")
+    assert (found, err) == (status, "") and message[6:10] == values(out)["errors"][0]["code"]
+
+
+def test_eval_says_how_a_kernel_fails(specc: Run, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from specc.targets.triton.interpret_faults import MemoryFault
+
+    def fail(*arguments: object) -> None:
+        raise MemoryFault("reads past the end", "w_ptr", 600)
+
+    monkeypatch.setattr("specc.targets.triton.target.run", fail)
+    np.savez(tmp_path / "in.npz", tokens=np.array([6]), w=np.ones((512, 96)))
+    status, _, err = specc("eval", f"{own}:embed", "--inputs", tmp_path / "in.npz", "--target", "triton")
+    assert status == 1 and "the target failed: MemoryFault: reads past the end" in err
+
+
 MISTAKES = {
     "no command": ([], None),
     "unknown command": (["bild"], "No such command"),
