@@ -11,6 +11,7 @@ from specc.formula_text import dims_text, expr_text
 from specc.ir import Model, NodeVariant, Profile, StateDecl, Stream
 from specc.ops import FormulaTensor, Library, Op, Sort
 from specc.typecheck.flow import Flow, check_flow, stands_in
+from specc.typecheck.node_names import check_node_names
 from specc.typecheck.rows import bind_row
 from specc.typecheck.shapes import Dims, shape
 from specc.typecheck.sizes import Frame, Group, check_frame
@@ -45,6 +46,7 @@ class _Builder:
 
     def build(self) -> Model:
         self._check_cells()
+        check_node_names(self.spec.nodes, self.ops, self.report)
         inputs = self._inputs()
         flow = check_flow(self.spec, self.frame.groups, self.report)
         outer = {t.name: Wire(t.name, t.dims, t.sort) for t in inputs}

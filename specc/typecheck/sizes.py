@@ -17,6 +17,7 @@ MAX_LAYERS = 10_000
 MAX_GROUPS = 64
 """Most ways in which layers may differ."""
 MAX_RUNTIME = 1 << 40
+MAX_SIZE = 1 << 40
 RUNTIME = {"T": "tokens", "B": "sequences", "S": "cached positions"}
 """Run-time sizes that a domain can give. `L`, the keys that a prefill sees, has the range of `S`."""
 RESERVED = ("L", "i", "layers", "π", "pi", "True", "False", "None")
@@ -100,6 +101,8 @@ class Names:
         value = evaluate(size.value, lambda name: self._find(name, prefix))
         if not isinstance(value, Num):
             raise mistake("E202", f"size `{key}` has no exact value", size.value.span, "write it where it is used")
+        if value.value > MAX_SIZE:
+            raise mistake("E206", f"size `{key}` is too large", size.value.span, f"at most {MAX_SIZE}")
         return value
 
     def _find(self, name: s.Name, prefix: str) -> Expr:

@@ -11,6 +11,8 @@ from specc.typecheck.sizes import Frame, layers_text
 from specc.typecheck.values import Meanings, attempt, evaluate, mistake, table
 
 TYPES = ("bfloat16", "float16", "float32", "float64")
+ACCUMULATOR = "float32"
+"""What kernels compute in."""
 STORED = (Role.WEIGHT, Role.ACTIVATION, Role.CACHE, Role.ACCUMULATOR)
 """Roles that a profile gives a type; an index is an integer."""
 WORDS: dict[str, object] = {"True": True, "False": False, "None": None}
@@ -25,6 +27,10 @@ def check_profile(profile: m.Profile, library: Library, report: Collector) -> Pr
             report.error("E270", f"unknown type `{line.type}`", line.span, nearest(line.type, TYPES))
         elif role is not None and role in types:
             report.error("E204", f"the type of `{role}` is given twice", line.span)
+        elif role is Role.ACCUMULATOR and line.type != ACCUMULATOR:
+            message = f"the accumulator is {ACCUMULATOR}, the only type that is supported, not {line.type}"
+            report.error("E270", message, line.span, f"write `{role} {ACCUMULATOR}`")
+            types[role] = ACCUMULATOR
         elif role is not None:
             types[role] = line.type
     for role in STORED:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from specc.diagnostics import SpecError
 from specc.instantiate import instantiate
 from specc.ir import BoundOp, Model, NodeVariant, Phase, Role, WireRead
 from specc.library import load_library
@@ -19,8 +20,9 @@ from specc.lower.lower import NoSchedule, Setting, lower_formula, lower_model, l
 from specc.ops import Expr, Formula, Num, Size, Sort
 from specc.parse_spec import parse_spec
 from specc.source import Source
+from specc.targets.triton.target import emit_all
 from specc.typecheck.model import check_model
-from tests.lower.cases import formula_of
+from tests.lower.cases import formula_of, kernel_of
 from tests.lower.slots import value
 from tests.typecheck.mini import MINI
 
@@ -177,3 +179,10 @@ def test_a_node_whose_applications_differ_is_to_be_parted() -> None:
     node = replace(mini().variants("norm")[0], bound=((Phase.PREFILL, applications),))
     with pytest.raises(NoSchedule, match="give `norm` one row for each"):
         lower_node(mini(), node)
+
+
+def test_two_kernels_of_one_name_are_no_files() -> None:
+    kernel = kernel_of("op f(x[T, H]) -> y[T, H]\n  y[t, i] = 2·x[t, i]", H=40)
+    for clash in ([kernel, kernel], [replace(kernel, name="launch")]):
+        with pytest.raises(SpecError, match="E229"):
+            emit_all(clash)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from specc.diagnostics import Diagnostic, SpecError
 from specc.ir import Model
 from specc.kernels import Kernel
 from specc.lowered import Lowered, all_kernels
@@ -30,11 +31,17 @@ def emit_all(kernels: Sequence[Kernel], tiles: Path | None = None) -> Mapping[st
     """Texts by path below the target's folder: `__init__.py`, `launch.py`, and `NAME.py` for each kernel. Rows of the
     table `tiles` come before the shipped ones.
 
-    Raises SpecError for a malformed table and where it has no tiles for a kernel, OSError for an unreadable one.
+    Raises SpecError for a malformed table, where it has no tiles for a kernel, and where two files would have one name
+    (E229); OSError for an unreadable table.
     """
     table = load_tiles(tiles)
     files = {"__init__.py": PACKAGE, "launch.py": emit_runtime()}
-    files |= {f"{k.name}.py": emit(k, table) for k in kernels}
+    for k in kernels:
+        path = f"{k.name}.py"
+        if path in files:
+            message = f"two files would be called `{path}`; the second is the kernel of {', '.join(k.keys) or k.op}"
+            raise SpecError([Diagnostic("E229", message, None, "rename its node")])
+        files[path] = emit(k, table)
     return dict(sorted(files.items()))
 
 

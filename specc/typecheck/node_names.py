@@ -1,0 +1,59 @@
+"""Names of generated functions and files: those that rows of the node table ask for, and those that are taken."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator, Mapping
+
+from specc import syntax_spec as m
+from specc.diagnostics import Collector
+from specc.ir import Phase
+from specc.ops import Op
+
+RESERVED = frozenset((
+    "__init__", "launch", "before_layers", "after_layers", "append", "append_each", "masked_softmax", "rounded",
+    "views", "weighted_sum", "Precision", "Tensor", "Mapping", "torch", "math", "triton", "tl", "w", "p", "cache",
+    "device", "abs", "float", "int", "max", "min", "range",
+))  # fmt: skip
+"""Files of a generated package, and names that its modules use as they stand."""
+
+
+def check_node_names(nodes: m.Nodes, ops: Mapping[str, Op], report: Collector) -> None:
+    """E229: no row is named like something that generated code has already, or like another row once dots are gone."""
+    taken: dict[str, m.Row] = {}
+    for row in nodes.rows:
+        bad = reserved_name(row)
+        if bad is not None:
+            help_ = f"choose another name, such as `{row.path}_node`"
+            report.error("E229", f"the name `{bad}` of a node is reserved in generated code", row.span, help_)
+            continue
+        for name in function_names(row, ops.get(row.op.name)):
+            first = taken.setdefault(name, row)
+            if first is not row and (first.path, first.layers.name) != (row.path, row.layers.name):
+                message = f"`{row.path}` and `{first.path}` would both be called `{name}` in generated code"
+                report.error("E229", message, row.span, f"choose another name; the first stands at {first.span!r}")
+                break
+
+
+def reserved_name(row: m.Row) -> str | None:
+    """The part of the row's name that generated code cannot have, if any."""
+    first = row.path.split(".")[0]
+    if keyword.iskeyword(first) or first == "__init__":
+        return first
+    stem = _stem(row)
+    return stem if keyword.iskeyword(stem) or stem in RESERVED else None
+
+
+def function_names(row: m.Row, op: Op | None) -> Iterator[str]:
+    """The names of what is generated for a row: one a phase, and one more for each further use of its op."""
+    phases = [""] if op is None or op.prefill is None else [f"_{phase}" for phase in Phase]
+    for phase in phases:
+        yield _stem(row) + phase
+        for n, apply in enumerate(row.applies[1:], start=1):
+            yield f"{_stem(row)}{phase}_{apply.label or n}"
+
+
+def _stem(row: m.Row) -> str:
+    """As `NodeVariant.variant_name`."""
+    stem = row.path.replace(".", "_")
+    return stem if row.layers.name in ("-", "all") else f"{stem}_{row.layers.name}"
