@@ -7,6 +7,7 @@ import torch
 from .runtime import Precision
 
 LAYERS = 60
+VOCABULARY = 262144
 PATTERN = ("sliding", "sliding", "sliding", "sliding", "sliding", "global")
 # Kind of each layer; the pattern repeats.
 KINDS = tuple(PATTERN[i % len(PATTERN)] for i in range(LAYERS))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from . import layers
-from .config import KINDS, LAYERS, PROFILE, STATES
+from .config import KINDS, LAYERS, PROFILE, STATES, VOCABULARY
 from .runtime import Precision
 from .weights import Weights
 
@@ -61,13 +61,16 @@ class Model:
         self, tokens: Tensor, cache: Cache, positions: Tensor | None = None, sequence: int = 0
     ) -> Tensor:
         """The results for `tokens` [T], which continue `sequence`. `positions` [T] are those that follow its
-        last token unless given. Raises ValueError when the cache has no room."""
+        last token unless given; others may go over earlier ones again. Raises ValueError when the cache has no
+        room, for tokens outside the vocabulary, and for positions that leave a gap."""
         start = int(cache.lengths[sequence])
         if positions is None:
             positions = torch.arange(start, start + len(tokens), device=tokens.device)
+        _check_positions(positions, len(tokens), start)
         end = max(start, int(positions.max()) + 1 if len(positions) else 0)
         if end > cache.slots:
             raise ValueError(f"{end} tokens for sequence {sequence}, the cache has {cache.slots} slots")
+        _check_tokens(tokens)
         h = layers.before_layers(tokens, self.around, self.precision)
         for i in range(LAYERS):
             h = self.layer(i, h, cache, positions, sequence)
@@ -77,13 +80,14 @@ class Model:
     @torch.no_grad()
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         """The results for one more token of each sequence, `tokens` [B]. Raises ValueError when the cache has
-        no room."""
+        no room, and for tokens outside the vocabulary."""
         seq_lens = cache.lengths + 1
         if len(tokens) != len(seq_lens):
             raise ValueError(f"{len(tokens)} tokens for {len(seq_lens)} sequences")
         longest = int(seq_lens.max())
         if longest > cache.slots:
             raise ValueError(f"a sequence would have {longest} tokens, the cache has {cache.slots} slots")
+        _check_tokens(tokens)
         h = layers.before_layers(tokens, self.around, self.precision)
         for i in range(LAYERS):
             h = self.layer_step(i, h, cache, seq_lens)
@@ -97,6 +101,20 @@ class Model:
     def layer_step(self, i: int, h: Tensor, cache: Cache, seq_lens: Tensor) -> Tensor:
         """Layer `i` alone, on the last token of each of B sequences of `seq_lens` tokens."""
         return DECODE[KINDS[i]](h, self.weights[i], cache.layers[i], seq_lens, self.precision)
+
+
+def _check_tokens(tokens: Tensor) -> None:
+    if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < VOCABULARY:
+        raise ValueError(f"tokens are 0 to {VOCABULARY - 1}, not {int(tokens.min())} to {int(tokens.max())}")
+
+
+def _check_positions(positions: Tensor, count: int, start: int) -> None:
+    """One position after the other, from one of the sequence's or the next."""
+    if positions.shape != (count,):
+        raise ValueError(f"positions are {list(positions.shape)}, not [{count}]")
+    first = int(positions[0]) if count else start
+    if not 0 <= first <= start or bool((positions.diff() != 1).any()):
+        raise ValueError(f"positions leave a gap or go back: they count on from {start}, or from one before it")
 
 
 PREFILL = {

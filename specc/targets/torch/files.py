@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from specc.ir import Model, Phase
-from specc.ops import Num
+from specc.ops import Formula, Load, Num
 from specc.render import render
 from specc.targets.torch.layers import (
+    TOKENS,
     LayerKind,
     after_function,
     before_function,
@@ -20,6 +21,7 @@ from specc.targets.torch.layout import Group, lines, quoted, tuple_of
 from specc.targets.torch.nodes import Printed, print_nodes
 from specc.targets.torch.scalars import Function
 from specc.targets.torch.weights import tied_lines, weight_lines
+from specc.trees import walk
 
 STANDARD = (
     (r"\bmath\.", "import math"),
@@ -119,6 +121,7 @@ def _config_text(model: Model, kinds: Sequence[LayerKind], key: str) -> str:
         "torch/config.py.j2",
         key=key,
         layer_count=model.layer_count,
+        vocabulary=_vocabulary(model),
         pattern=tuple_of([quoted(k) for k in _pattern(model, kinds)]).flat,
         states=[line for kind in kinds for line in _states(model, kind)],
         profile=[f"{role}=torch.{name}" for role, name in model.profile.types],
@@ -127,7 +130,25 @@ def _config_text(model: Model, kinds: Sequence[LayerKind], key: str) -> str:
 
 def _model_text(model: Model, kinds: Sequence[LayerKind], key: str) -> str:
     result = result_type(len(model.outputs))
-    return render("torch/model.py.j2", key=key, about=model.about, kinds=[k.name for k in kinds], result=result)
+    names = [k.name for k in kinds]
+    bounded = _vocabulary(model) is not None
+    return render("torch/model.py.j2", key=key, about=model.about, kinds=names, result=result, bounded=bounded)
+
+
+def _vocabulary(model: Model) -> int | None:
+    """How many rows the tokens choose from, where they index something; of several tables the smallest."""
+    bound = [b for node in model.outside(-1) for b in node.phase(Phase.PREFILL)]
+    sizes = [n for b in bound for r in b.reads if r.wire == TOKENS for n in _rows_chosen(b.formula, r.operand)]
+    return min(sizes, default=None)
+
+
+def _rows_chosen(formula: Formula, ids: str) -> Iterator[int]:
+    """Extents of the axes that `ids` indexes."""
+    inputs = {t.name: t for t in formula.inputs}
+    for load in (e for equation in formula.equations for e in walk(equation.expr) if isinstance(e, Load)):
+        for index, dim in zip(load.indices, inputs[load.tensor].dims if load.tensor in inputs else (), strict=False):
+            if isinstance(dim, Num) and any(isinstance(e, Load) and e.tensor == ids for e in walk(index)):
+                yield int(dim.value)
 
 
 def _pattern(model: Model, kinds: Sequence[LayerKind]) -> list[str]:

@@ -151,6 +151,31 @@ def test_a_full_cache_is_refused(generated: ModuleType) -> None:
         model.decode(tokens(1), cache)
 
 
+@pytest.mark.parametrize("token", [-1, 50])
+def test_tokens_outside_the_vocabulary_are_refused(generated: ModuleType, token: int) -> None:
+    model, cache = float64_model(generated), generated.Cache(1, 4, generated.FLOAT64)
+    for call in (model.prefill, model.decode):
+        with pytest.raises(ValueError, match="tokens are 0 to 49"):
+            call(torch.tensor([token]), cache)
+    assert cache.lengths.tolist() == [0]
+
+
+@pytest.mark.parametrize("positions", [[5, 6], [-1, 0], [0, 2], [1, 0], [2, 2], [2]])
+def test_positions_that_leave_a_gap_or_go_back_are_refused(generated: ModuleType, positions: list[int]) -> None:
+    model, cache = float64_model(generated), generated.Cache(1, 8, generated.FLOAT64)
+    model.prefill(tokens(2), cache)
+    with pytest.raises(ValueError, match="positions"):
+        model.prefill(tokens(2), cache, torch.tensor(positions))
+
+
+def test_positions_may_go_over_earlier_tokens_again(generated: ModuleType) -> None:
+    model, cache = float64_model(generated), generated.Cache(1, 8, generated.FLOAT64)
+    whole = model.prefill(tokens(4), cache)
+    again = model.prefill(tokens(4)[1:], cache, torch.tensor([1, 2, 3]))
+    assert worst(again, whole[1:]) < 1e-12 and cache.lengths.tolist() == [4]
+    assert len(model.prefill(tokens(0), cache)) == 0
+
+
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
 def test_shorter_types_are_stored_and_lie_near_float64(generated: ModuleType, name: str) -> None:
     dtype = getattr(torch, name)
