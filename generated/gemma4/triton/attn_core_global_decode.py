@@ -216,7 +216,7 @@ def attn_core_global_decode(
     config = pick(CONFIGS, q, B, SPLITS=S // 64 + 1)
     splits = config.tiles["SPLITS"]
     parts = B * 32 * splits
-    scratch = workspace_of(workspace, parts * 514, q.device)
+    scratch = workspace_of(workspace, parts * 514, (q, k, v, seq_lens, o))
     sums, tops, totals = scratch[: parts * 514].split([parts * 512, parts, parts])
     with on(q.device):
         grid = (B, 4, triton.cdiv(512, config.tiles["BLOCK_D"]) * splits)

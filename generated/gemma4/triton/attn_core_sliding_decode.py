@@ -214,7 +214,7 @@ def attn_core_sliding_decode(
     config = pick(CONFIGS, q, B, SPLITS=S // 64 + 1)
     splits = config.tiles["SPLITS"]
     parts = B * 32 * splits
-    scratch = workspace_of(workspace, parts * 258, q.device)
+    scratch = workspace_of(workspace, parts * 258, (q, k, v, seq_lens, o))
     sums, tops, totals = scratch[: parts * 258].split([parts * 256, parts, parts])
     with on(q.device):
         grid = (B, 16, triton.cdiv(256, config.tiles["BLOCK_D"]) * splits)

@@ -212,15 +212,18 @@ def _side_by_side(a: torch.Tensor, b: torch.Tensor, distance: int) -> bool:
     return width_a <= column and column + width_b <= pitch
 
 
-def workspace_of(workspace: torch.Tensor | None, elements: int, device: torch.device) -> torch.Tensor:
-    """Float32 scratch memory of at least this many elements: the one given, or new.
+def workspace_of(workspace: torch.Tensor | None, elements: int, others: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Float32 scratch memory of at least this many elements, apart from all other arguments: the one given, or new.
 
     Raises TypeError and ValueError.
     """
+    device = others[0].device
     if workspace is None:
         return torch.empty(elements, dtype=SCRATCH, device=device)
     if workspace.dtype != SCRATCH:
         raise TypeError(f"workspace holds {workspace.dtype}, not {SCRATCH}")
     if workspace.device != device or not workspace.is_contiguous() or workspace.numel() < elements:
         raise ValueError(f"workspace needs {elements} contiguous elements on {device}")
+    if any(_meet(workspace, other) for other in others):
+        raise ValueError("workspace overlaps another argument; it needs memory of its own")
     return workspace

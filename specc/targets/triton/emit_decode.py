@@ -45,6 +45,7 @@ def decode_slots(kernel: Kernel, table: TileTable) -> Slots:
     name, (heads, kv_heads) = f"{kernel.name}_kernel", (str(a.head_map.heads), str(a.head_map.kv_heads))
     split = Launch(name, _given(kernel, values, a), TILES, (rows, kv_heads, f"{blocks} * splits"))
     given = _given(kernel, (head, epilogue), a)
+    others = [o.name for o in kernel.operands]
     merged = Launch(f"{name}_merge", given, MERGED, (rows, heads, blocks), _options(MERGED))
     values["merge"] = MergeText(merged.decorator, merged.function, merged.header, head, epilogue)
     return Slots(
@@ -58,7 +59,7 @@ def decode_slots(kernel: Kernel, table: TileTable) -> Slots:
         plan=(
             'splits = config.tiles["SPLITS"]',
             f"parts = {rows} * {heads} * splits",
-            f"scratch = workspace_of(workspace, parts * {width + 2}, {a.q.operand}.device)",
+            f"scratch = workspace_of(workspace, parts * {width + 2}, ({', '.join(others)}))",
             f"sums, tops, totals = scratch[: parts * {width + 2}].split([parts * {width}, parts, parts])",
         ),
         caps=(("SPLITS", f"{keys} // {FEWEST} + 1"),),

@@ -225,6 +225,17 @@ def test_a_given_workspace_and_result_are_used() -> None:
         module.node(*inputs, workspace=workspace[:100])
 
 
+@pytest.mark.parametrize("name", ["q", "k", "v", "out"])
+def test_a_workspace_in_another_argument_is_refused(name: str) -> None:
+    kernel = decoding()
+    tensors = decode(kernel, [30, 7], 70)
+    arguments = {**tensors, "out": torch.empty_like(tensors["q"])}
+    arena = torch.zeros(arguments[name].numel() + 2 * 4 * 2 * 34)
+    arguments[name] = arena[: arguments[name].numel()].view(arguments[name].shape).copy_(arguments[name])
+    with pytest.raises(ValueError, match="workspace overlaps another argument"):
+        load_module(emit(kernel)).node(**arguments, workspace=arena)
+
+
 def test_nan_reaches_only_the_heads_that_see_it() -> None:
     kernel = decoding()
     tensors = decode(kernel, [30, 30], 70)
