@@ -114,7 +114,7 @@ def _check_positions(positions: Tensor, count: int, start: int) -> None:
         raise ValueError(f"positions are {list(positions.shape)}, not [{count}]")
     first = int(positions[0]) if count else start
     if not 0 <= first <= start or bool((positions.diff() != 1).any()):
-        raise ValueError(f"positions leave a gap or go back: they count on from {start}, or from one before it")
+        raise ValueError(f"positions do not count on from {start}, or from one before it")
 
 
 PREFILL = {
