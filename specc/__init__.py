@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from specc.api import Node, Spec, build, load
+    from specc.diagnostics import SpecError
 
 __version__ = "0.1.0"
-__all__ = ["Node", "Spec", "__version__", "build", "load"]
+__all__ = ["Node", "Spec", "SpecError", "__version__", "build", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -257,8 +257,10 @@ def build(
     targets: Sequence[str] = TARGETS,
     tiles: str | PathLike[str] | None = None,
 ) -> Build:
-    """Writes the files of a Model Spec to `out/<its name>`, as `specc build` does. Raises SpecError."""
+    """Writes the files of a Model Spec, a path or a key, to `out/<its name>` as `specc build` does. Raises SpecError."""
+    from specc.models import find_model
+
     for target in targets:
         _known("target", target, TARGETS)
     options = Options(tuple(sorted(set(targets))), None if tiles is None else Path(tiles))
-    return pipeline.build(Path(path), Path(out), options)
+    return pipeline.build(find_model(str(path)), Path(out), options)

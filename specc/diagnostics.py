@@ -65,7 +65,7 @@ class Collector:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A suggestion sentence for a misspelt `name`, or the sorted names when none is near and they are few."""
-    options = sorted(known)
+    options = sorted(dict.fromkeys(known))
     close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
     if close:
         return f"did you mean `{close[0]}`?"

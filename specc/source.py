@@ -15,8 +15,8 @@ class Source:
 
     @staticmethod
     def read(path: Path) -> Source:
-        """Reads a UTF-8 file. Raises OSError or UnicodeDecodeError."""
-        return Source(str(path), path.read_text(encoding="utf-8"))
+        """Reads a UTF-8 file, with or without a byte order mark. Raises OSError or UnicodeDecodeError."""
+        return Source(str(path), path.read_text(encoding="utf-8-sig"))
 
     def line(self, number: int) -> str:
         """The text of line `number`, counted from 1, without its newline."""

@@ -110,6 +110,12 @@ def test_a_build_from_python_is_that_of_the_command(tmp_path) -> None:  # type: 
     assert specc.build(SPEC, tmp_path, targets=["torch"]).written is None
 
 
+def test_the_error_that_calls_raise_has_a_name_in_the_package() -> None:
+    assert specc.SpecError is SpecError
+    with pytest.raises(specc.SpecError, match="E504"):
+        specc.build("google/gemma-4-32B")
+
+
 def test_the_package_has_no_other_names() -> None:
     with pytest.raises(AttributeError):
         _ = specc.lod  # type: ignore[attr-defined]

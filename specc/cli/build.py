@@ -12,14 +12,15 @@ from specc.cli.output import FAILED, count, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.emit import Drift
 from specc.inputs import TARGETS, Options
+from specc.models import find_model
 from specc.pipeline import Build
 
-Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="A Model Spec, such as specs/gemma4.spec.")]
+Spec = Annotated[str, typer.Argument(metavar="SPEC", help="A Model Spec: specs/gemma4.spec, google/gemma-4-31B.")]
 Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 
 def build(
-    spec: Spec,
+    name: Spec,
     target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
     out: Annotated[Path, typer.Option(help="Where the folder of the model goes.")] = Path("generated"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a build would.")] = False,
@@ -31,7 +32,7 @@ def build(
     json: Json = False,
 ) -> None:
     """Write the kernels, the reference model and the page of a Model Spec."""
-    options = Options(chosen_targets(target), tiles)
+    options, spec = Options(chosen_targets(target), tiles), find_model(name)
     if dump_stage is not None:
         print(pipeline.dump(spec, dump_stage, options), end="")
         return

@@ -13,6 +13,7 @@ import typer
 from specc import pipeline
 from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.models import find_model
 
 if TYPE_CHECKING:
     from specc.api import Node
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A Model Spec, such as specs/gemma4.spec.")],
+    name: Annotated[str, typer.Argument(metavar="SPEC", help="A Model Spec: specs/gemma4.spec, google/gemma-4-31B.")],
     node: Annotated[list[str], typer.Option(metavar="PATH", help="Only this node; again for more.")] = [],  # noqa: B006
     target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
     examples: Annotated[int, typer.Option(min=0, help="Drawn cases beside the pinned ones, per kernel.")] = 10,
@@ -38,7 +39,8 @@ def check(
     from specc.evidence.suite import check_kernels
 
     number = _new_seed() if seed is None else seed
-    model = pipeline.check(spec, pipeline.parse(spec))
+    spec = find_model(name)
+    model = pipeline.load(spec)
     print_warnings(model.library.warnings)
     kernels, nodes = _kernels(model, node)
     if not json:

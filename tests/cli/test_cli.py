@@ -12,6 +12,7 @@ import pytest
 
 from specc import __version__
 from specc.cli import run
+from specc.diagnostics import nearest
 from specc.resources import shipped
 
 SPEC = str(shipped("specs") / "gemma4.spec")
@@ -170,6 +171,27 @@ def test_eval_computes_a_node_with_the_oracle_and_with_targets(specc: Run, tmp_p
     assert np.allclose(results["torch"], want, rtol=1e-5) and np.allclose(results["triton"], want, rtol=1e-5)
 
 
+def test_a_model_is_built_and_checked_by_its_key(
+    specc: Run, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, text, err = specc("build", "example/tiny", "--target", "torch")
+    assert (status, err) == (0, "") and (tmp_path / "generated" / "tiny" / "torch" / "model.py").is_file()
+    status, text, err = specc("check", "example/tiny@1.0", "--node", "add1", "--target", "torch", "--examples", 0)
+    assert (status, err) == (0, "") and "VERIFIED" in text
+
+
+def test_a_name_is_suggested_once() -> None:
+    assert nearest("x", ["H", "eps", "H"]) == "known here: `H`, `eps`"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(specc: Run, own: Path, tmp_path: Path) -> None:
+    for path in (own, tmp_path / "own.ops"):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    status, text, err = specc("build", own, "--target", "torch", "--out", tmp_path / "out")
+    assert (status, err) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
@@ -206,7 +228,7 @@ MISTAKES = {
     "unknown command": (["bild"], "No such command"),
     "no spec": (["build"], "Missing argument"),
     "missing file": (["build", "nope.spec"], "error[E501]: cannot read `nope.spec`: No such file or directory"),
-    "a folder": (["build", "."], "error[E503]"),
+    "a folder": (["build", "."], "error[E504]"),
     "binary": (["build", "{tmp}/binary.spec"], "is no UTF-8 text"),
     "syntax": (["build", "{tmp}/bad.spec"], "bad.spec:1:1: error[E101]"),
     "unknown target": (["build", SPEC, "--target", "trition"], "did you mean `triton`?"),
