@@ -97,6 +97,9 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)
     check_computable(lowered)
+    if not {a.operand for a in accesses(fit.schedule)} & {t.name for t in formula.inputs}:
+        why = "it reads no operand, so its result depends on none"
+        raise NoSchedule(formula.op, (("all", why),))
     needed = _needed(formula, fit.schedule, lowered)
     inputs = [_operand(t, fit.schedule, setting, output=False) for t in formula.inputs if t.name in needed]
     outputs = [_operand(t, fit.schedule, setting, output=True) for t in formula.outputs]

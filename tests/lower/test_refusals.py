@@ -77,3 +77,9 @@ def test_a_single_number_as_result_is_refused() -> None:
 def test_an_index_divided_by_zero_is_refused() -> None:
     found = reasons("op f(x[T, H], w[K]) -> y[T, H]\n  y[t, i] = x[t, i]·w[i // (H // K)]", H=3, K=4)
     assert found == {"all": "an index is divided by 0 in `i // 0`"}
+
+
+@pytest.mark.parametrize("value", ["i / H", "0·x[t, i]", "cos(i)"])
+def test_a_formula_that_comes_out_without_operands_is_refused(value: str) -> None:
+    found = reasons(f"op f(x[T, H]) -> y[T, H]\n  y[t, i] = {value}", H=40)
+    assert found == {"all": "it reads no operand, so its result depends on none"}
