@@ -257,7 +257,7 @@ def build(
     targets: Sequence[str] = TARGETS,
     tiles: str | PathLike[str] | None = None,
 ) -> Build:
-    """Writes the files of a Model Spec, a path or a key, to `out/<its name>` as `specc build` does. Raises SpecError."""
+    """Writes the files of a Model Spec (path or key) to `out/<its name>`, as `specc build` does. Raises SpecError."""
     from specc.models import find_model
 
     for target in targets:
