@@ -275,8 +275,6 @@ class SpecBuilder(ExprBuilder):
         for item in kids:
             name = section_name(item)
             if name == "uses":
-                if item.text in [u.text for u in uses]:
-                    raise SpecError([Diagnostic("E105", f'`use "{item.text}"` is given twice', item.span)])
                 uses.append(item)
             elif name in sections:
                 message = f"a second `{KEYWORDS.get(name, name)}`"

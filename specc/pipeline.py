@@ -54,7 +54,11 @@ def libraries(path: Path, syntax: SpecFile) -> Library:
     """The shipped ops and those of the files that the spec uses. Raises SpecError."""
     from specc.library import load_library
 
-    extra = [path.parent / line.text for line in syntax.uses]
+    names = [line.text for line in syntax.uses]
+    again = [line for n, line in enumerate(syntax.uses) if line.text in names[:n]]
+    if again:
+        raise SpecError([Diagnostic("E105", f'`use "{line.text}"` is given twice', line.span) for line in again])
+    extra = [path.parent / name for name in names]
     for file in extra:
         read_source(file)
     return load_library(extra)

@@ -143,7 +143,6 @@ MISTAKES = [
     ("k_cache + kn", "k_cache[S] + kn", "E104", 38, 86, "a state takes no shape here", "state + wire"),
     ("page = 16", "page = 16\n  page = 8", "E105", 9, 3, "`page` is given twice", ""),
     ("sizes\n", "domain\n  page = 3\nsizes\n", "E105", 10, 1, "a second `domain`", "each section is written once"),
-    ("domain\n", 'use "a.ops"\nuse "a.ops"\ndomain\n', "E105", 5, 1, '`use "a.ops"` is given twice', ""),
     ("output logits\n", "", "E106", 1, 1, "the spec has no `output`", ""),
     ("  eps = 1e-6\n", "  a = [1,\n", "E102", 59, 10, "ends too early", ""),
 ]  # fmt: skip

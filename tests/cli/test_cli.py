@@ -181,6 +181,12 @@ def test_a_model_is_built_and_checked_by_its_key(
     assert (status, err) == (0, "") and "VERIFIED" in text
 
 
+def test_a_library_used_twice_is_said_so(specc: Run, own: Path) -> None:
+    own.write_text(own.read_text().replace('use "own.ops"\n', 'use "own.ops"\nuse "own.ops"\n'))
+    status, _, err = specc("build", own)
+    assert status == 2 and ':7:1: error[E105]: `use "own.ops"` is given twice' in err
+
+
 def test_a_name_is_suggested_once() -> None:
     assert nearest("x", ["H", "eps", "H"]) == "known here: `H`, `eps`"
 
