@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from specc.bounds import Numerics
 from specc.evidence.case import Case
 from specc.evidence.draw import draw
-from specc.evidence.judge import VACUOUS, Verdict, judge
+from specc.evidence.judge import VACUOUS, Verdict, WrongShape, judge
 from specc.evidence.store import changed, exact_values, snapshot, stored
 from specc.evidence.strategy import DTYPES, cases, pinned
 from specc.kernels import Kernel
@@ -134,7 +134,10 @@ def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
         return Outcome(case, None, f"inputs were changed: {', '.join(touched)}")
     sizes = dict(case.sizes)
     numerics = executor.numerics(kernel, case)
-    verdict = judge(kernel, exact_values(drawn), ran.outputs, ran.written, numerics, sizes, case.dtype)
+    try:
+        verdict = judge(kernel, exact_values(drawn), ran.outputs, ran.written, numerics, sizes, case.dtype)
+    except WrongShape as error:
+        return Outcome(case, None, str(error))
     return Outcome(case, verdict)
 
 

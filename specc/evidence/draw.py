@@ -172,6 +172,19 @@ def _deep(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, 
     return values
 
 
+def _steps(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, seen: Visible) -> Array:
+    schedule = kernel.schedule
+    assert isinstance(schedule, Attention)
+    values = np.zeros(shape)
+    if operand.name == schedule.q.operand:
+        values[..., 0] = 1.0
+    elif operand.name == schedule.k.operand:
+        values[..., 0] = -_rng(case, operand.name).integers(0, 4, size=shape[:-1])
+    else:
+        return _rng(case, operand.name).integers(-8, 9, size=shape).astype(np.float64)
+    return values
+
+
 def _heads(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, seen: Visible) -> Array:
     schedule = kernel.schedule
     assert isinstance(schedule, Attention)
@@ -181,6 +194,7 @@ def _heads(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case,
 
 
 _ATTENTION: Mapping[str, Callable[[Kernel, Operand, tuple[int, ...], Case, Visible], Array]] = {
+    "steps": _steps,
     "edges": _edges,
     "selected": _selected,
     "deep": _deep,

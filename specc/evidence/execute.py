@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from specc.bounds.numerics import torch as torch_numerics
 from specc.bounds.numerics import triton as triton_numerics
 from specc.evidence.case import Case
 from specc.evidence.check import Ran
+from specc.evidence.coverage import require_all, require_corners, require_heads
 from specc.ir import Role
 from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, RowReduction
 from specc.ops import Num
@@ -40,9 +42,13 @@ class TritonExecutor:
     def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
         from specc.targets.triton.target import run
 
-        outputs, trace = run(kernel, tensors, text=self.texts.get(kernel.name), programs=Sampler(kernel, case.seed))
-        values = {n: t.to(torch.float64).numpy() for n, t in outputs.items()}
-        return Ran(values, {n: trace.written(t) for n, t in outputs.items()})
+        sampler = Sampler(kernel, case.seed)
+        outputs, trace = run(kernel, tensors, text=self.texts.get(kernel.name), programs=sampler)
+        whole = all(len(launch.programs) == math.prod(launch.grid) for launch in trace.launches)
+        written = {n: trace.written(t) for n, t in outputs.items()}
+        for name, tensor in outputs.items():
+            _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
+        return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         return triton_numerics(storage(kernel, case.dtype))
@@ -59,22 +65,38 @@ class Sampler:
     def __call__(self, name: str, grid: Program) -> Iterable[Program]:
         total = int(np.prod(grid))
         most = max(2, WORK // work_per_program(self.kernel))
-        rng = np.random.default_rng(self.seed)
-        if isinstance(self.kernel.schedule, Attention) and self.kernel.schedule.decode:
-            return _of_heads(self.kernel.schedule.head_map, grid, int(rng.integers(1 << 30)))
+        schedule = self.kernel.schedule
+        if isinstance(schedule, Attention) and schedule.decode:
+            by_head = grid[1] == schedule.head_map.heads
+            chosen = self.heads(schedule.head_map) if by_head else self.kv_heads(schedule.head_map)
+            return [p for p in np.ndindex(*grid) if p[1] in chosen]
         if total <= most:
             return list(np.ndindex(*grid))
+        rng = np.random.default_rng(self.seed)
         flat = {0, total - 1, *(int(n) for n in rng.integers(0, total, size=min(most, 16) - 2))}
         x, y, _ = grid
         return [(n % x, n // x % y, n // (x * y)) for n in sorted(flat)]
 
+    def kv_heads(self, heads: HeadMap) -> list[int]:
+        """The first, the last and one more KV head."""
+        return sorted({0, heads.kv_heads - 1, self.seed % heads.kv_heads})
 
-def _of_heads(heads: HeadMap, grid: Program, number: int) -> list[Program]:
-    """Programs (row, head or KV head, part) of the first, the last and one more KV head."""
-    chosen = {0, heads.kv_heads - 1, number % heads.kv_heads}
-    if grid[1] == heads.heads:
-        chosen = {g * heads.outer + m * heads.step for g in chosen for m in range(heads.group)}
-    return [p for p in np.ndindex(*grid) if p[1] in chosen]
+    def heads(self, heads: HeadMap) -> list[int]:
+        """The query heads of those KV heads."""
+        return sorted(g * heads.outer + m * heads.step for g in self.kv_heads(heads) for m in range(heads.group))
+
+
+def _require(
+    kernel: Kernel, sampler: Sampler, name: str, shape: tuple[int, ...], written: npt.NDArray[np.int64], whole: bool
+) -> None:
+    """Raises Incomplete where the programs that ran left out what they own."""
+    schedule = kernel.schedule
+    if whole:
+        require_all(name, shape, written)
+    elif isinstance(schedule, Attention) and schedule.decode:
+        require_heads(name, shape, written, 1, sampler.heads(schedule.head_map))
+    else:
+        require_corners(name, shape, written)
 
 
 def work_per_program(kernel: Kernel) -> int:

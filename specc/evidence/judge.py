@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from specc.bounds import Numerics, bound
 from specc.bounds.formats import accepts, rms, store_error, store_interval, usage
+from specc.evidence.integers import extent
 from specc.kernels import Kernel, Pointwise
 from specc.oracle import evaluate, evaluate_within, uncertainty
 
@@ -61,6 +62,7 @@ def judge(
     dtype: str,
 ) -> Verdict:
     """Compares the written elements (`written[name]` lists their indices; None: all)."""
+    _require_shapes(kernel, outputs, sizes)
     boxes = {n: _box(outputs[n].shape, written.get(n)) for n in outputs}
     at = {q.tensor.name: dict(zip(q.indices, boxes[q.tensor.name], strict=True)) for q in kernel.formula.equations}
     operands = {t.name: exact[t.name] for t in kernel.formula.inputs if t.name in exact}
@@ -83,6 +85,18 @@ def judge(
         tuple(m for p in parts for m in p.mismatches),
         sum(p.count for p in parts),
     )
+
+
+class WrongShape(Exception):
+    """A result is missing, or has other axes than the formula gives it."""
+
+
+def _require_shapes(kernel: Kernel, outputs: Mapping[str, Array], sizes: Mapping[str, int]) -> None:
+    for t in kernel.formula.outputs:
+        expected = tuple(extent(d, sizes) for d in t.dims)
+        found = outputs[t.name].shape if t.name in outputs else None
+        if found != expected:
+            raise WrongShape(f"{t.name} has shape {found}, its formula gives {expected}")
 
 
 def _tables(kernel: Kernel) -> dict[str, Array]:

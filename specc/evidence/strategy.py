@@ -77,9 +77,9 @@ def families(kernel: Kernel) -> tuple[str, ...]:
     """Ways of filling operands that say something about this kernel."""
     match kernel.schedule:
         case Attention():
-            return ("normal", "edges", "selected", "deep", "heads")
+            return ("steps", "edges", "selected", "normal", "heads", "deep")
         case Contraction() | RowReduction():
-            return ("integers", "sparse", "normal", "constant")
+            return ("integers", "sparse", "sparse", "normal", "constant")
         case Pointwise():
             return ("integers", "normal", "normal", "constant")
 
