@@ -212,8 +212,10 @@ def _side_by_side(a: torch.Tensor, b: torch.Tensor, distance: int) -> bool:
     return width_a <= column and column + width_b <= pitch
 
 
-def workspace_of(workspace: torch.Tensor | None, elements: int, others: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Float32 scratch memory of at least this many elements, apart from all other arguments: the one given, or new.
+def workspace_of(
+    workspace: torch.Tensor | None, elements: int, others: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """Float32 scratch memory of at least this many elements, apart from all others: the one given, or new.
 
     Raises TypeError and ValueError.
     """
