@@ -27,6 +27,7 @@ from specc.lower.contraction import contraction
 from specc.lower.draft import Fit, NoFit
 from specc.lower.pointwise import pointwise
 from specc.lower.ranges import bounds_of
+from specc.lower.reach import stray_read
 from specc.lower.reassemble import reassemble
 from specc.lower.row_reduction import row_reduction
 from specc.ops import Bin, Formula, FormulaTensor, Num, Size, Sort, walk
@@ -93,6 +94,9 @@ def match(formula: Formula) -> tuple[Formula, Fit]:
 
 def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     """Raises NoSchedule."""
+    stray = stray_read(formula)
+    if stray is not None:
+        raise NoSchedule(formula.op, (("all", stray),))
     ready, fit = match(run_passes(formula, setting.rounds))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)
