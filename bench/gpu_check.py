@@ -118,7 +118,7 @@ def check(case: Case, call: Launcher, tensors: Sequence[torch.Tensor]) -> Row:
     before = [t.clone() for t in small]
     try:
         results = launch(case, call, tensors)
-    except Exception as error:
+    except Exception as error:  # any failure of one launcher is its row; the table goes on
         row.fail(f"{type(error).__name__}: {error}".splitlines()[0][:120])
         return row
     for (name, _), result in zip(case.results, results, strict=True):
@@ -199,7 +199,7 @@ def time_case(row: Row, call: Launcher, tensors: Sequence[torch.Tensor], deadlin
             return
         try:
             row.times[name] = seconds(lambda run=run: run(*tensors), device)  # type: ignore[misc]
-        except Exception as error:
+        except Exception as error:  # a rival that cannot run or compile here is a note, not a failure
             row.note = row.note or f"torch {name}: {type(error).__name__}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from specc.ops import (
@@ -172,6 +173,11 @@ def formula_text(formula: Formula) -> tuple[str, ...]:
         lines.append(f"{rec.name}[{ranges}] from {expr_text(rec.init)} = {expr_text(rec.step)}")
     lines += [f"{q.tensor.name}[{', '.join(q.indices)}] = {expr_text(q.expr)}" for q in formula.equations]
     return tuple(lines)
+
+
+def snake(name: str) -> str:
+    """`geluTanh` as `gelu_tanh`, the name of a function in generated code."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def dims_text(dims: tuple[Expr, ...]) -> str:

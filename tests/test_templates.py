@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from specc.formula_text import snake
 from specc.library import load_library
 from specc.ops import ELEMENTARY
 from specc.resources import shipped
@@ -28,10 +29,6 @@ SOFTMAX = {"runtime.py.j2"}
 
 def words(path: Path) -> set[str]:
     return set(re.findall(r"[A-Za-z_][A-Za-z_0-9]*", path.read_text(encoding="utf-8")))
-
-
-def snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 def ids(path: Path) -> str:

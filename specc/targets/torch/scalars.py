@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from specc.formula_text import expr_text
+from specc.formula_text import expr_text, snake
 from specc.ops import Apply, Call, Expr, Load, Num, ScalarDef, Size, Sort, State, free_vars, walk
 from specc.targets.torch.code import Code, call
 from specc.targets.torch.loads import Item, into_frame
-from specc.targets.torch.scope import Block, Frame, Kind, Names, Value, snake
+from specc.targets.torch.scope import Block, Frame, Kind, Names, Value
 
 if TYPE_CHECKING:
     from specc.targets.torch.arrays import Lowerer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -106,11 +105,6 @@ class Block:
             longest = max(range(len(found)), key=lambda n: len(found[n].text) if not found[n].simple else 0)
             found[longest] = self.assign("part", found[longest])
         return found
-
-
-def snake(name: str) -> str:
-    """`geluTanh` -> `gelu_tanh`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 @dataclass(frozen=True)

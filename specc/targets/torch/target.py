@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from specc.formula_text import dims_text
+from specc.formula_text import dims_text, snake
 from specc.ir import Model, Role
 from specc.lowered import Lowered
 from specc.ops import Formula, FormulaTensor, Num, Size, Sort
@@ -20,7 +20,6 @@ from specc.targets.torch.files import model_files, module_text
 from specc.targets.torch.function import print_formula
 from specc.targets.torch.nodes import rounds_of
 from specc.targets.torch.scalars import Function, Helpers
-from specc.targets.torch.scope import snake
 
 if TYPE_CHECKING:
     import torch

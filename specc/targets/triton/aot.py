@@ -166,7 +166,7 @@ def _compile(source: ASTSource, arch: str, options: dict[str, Any]) -> Any:
     target = GPUTarget("cuda", int(arch.removeprefix("sm_")), 32)
     try:
         return triton.compile(source, target=target, options=options)
-    except Exception as error:
+    except Exception as error:  # the compiler raises anything, from AssertionError to RuntimeError of its passes
         raise CompileError(f"{source.name} for {arch}: {_reason(error)}") from error
 
 

@@ -123,7 +123,7 @@ def _run_program(jit: JITFunction[Any], builder: GuardedBuilder, program: Progra
         raise
     except KernelFault as fault:
         raise fault.located(jit.__name__, program, _line(fault.__traceback__, jit)) from None
-    except Exception as error:
+    except Exception as error:  # the kernel is arbitrary code: whatever it raises gets its place, and is kept as cause
         refused = KernelError(f"{type(error).__name__}: {error}")
         raise refused.located(jit.__name__, program, _line(error.__traceback__, jit)) from error
     builder.log.close_program(program)

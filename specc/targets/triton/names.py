@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
+from specc.formula_text import snake
 from specc.kernels import Access, Attention, Axis, Contraction, Kernel, Operand, Pointwise, Stage, Store, Table
 from specc.ops import Apply, Expr, ScalarDef, Size, Sort, Var
-from specc.targets.triton.printer import snake
 from specc.trees import rebuild, substitute
 
 RESERVED = frozenset(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from specc.formula_text import expr_text
+from specc.formula_text import expr_text, snake
 from specc.ops import (
     Apply,
     Bin,
@@ -50,11 +49,6 @@ TURNS = {"sin": "libdevice.sinpi", "cos": "libdevice.cospi"}
 
 ATOM, POWER, UNARY, PRODUCT, SUM, COMPARE, LOOSE = 9, 8, 7, 6, 5, 4, 0
 LEVELS = {"+": SUM, "-": SUM, "·": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
-
-
-def snake(name: str) -> str:
-    """`geluTanh` as `gelu_tanh`."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 class Printer:
