@@ -40,9 +40,19 @@ def render(template: str, **values: object) -> str:
         raise TemplateError(f"template `{template}`: {type(error).__name__}: {error}") from error
 
 
+class _Environment(ImmutableSandboxedEnvironment):
+    """Parses each template once, for its names and for its code."""
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        trees: dict[str, nodes.Template] = self.__dict__.setdefault("trees", {})
+        if source not in trees:
+            trees[source] = super()._parse(source, name, filename)
+        return trees[source]
+
+
 @cache
 def _environment() -> jinja2.Environment:
-    return ImmutableSandboxedEnvironment(
+    return _Environment(
         loader=jinja2.FileSystemLoader(shipped("templates")),
         undefined=jinja2.StrictUndefined,
         autoescape=False,
@@ -55,8 +65,6 @@ def _environment() -> jinja2.Environment:
 @cache
 def _used_names(template: str) -> frozenset[str]:
     """Top-level names of a template and of those it extends, imports or includes."""
-    env = _environment()
-    assert env.loader is not None
     found: set[str] = set()
     defined: set[str] = set()
     seen: list[str] = []
@@ -66,11 +74,21 @@ def _used_names(template: str) -> frozenset[str]:
         if name in seen:
             continue
         seen.append(name)
-        tree = env.parse(env.loader.get_source(env, name)[0])
-        found |= meta.find_undeclared_variables(tree)
-        defined |= set(_definitions(tree))
-        queue += _references(name, tree)
+        used, own, others = _names(name)
+        found |= used
+        defined |= own
+        queue += others
     return frozenset(found - defined)
+
+
+@cache
+def _names(name: str) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
+    """Of one template: names that it uses, names that it defines, templates that it refers to."""
+    env = _environment()
+    assert env.loader is not None
+    tree = env.parse(env.loader.get_source(env, name)[0])
+    used = frozenset(meta.find_undeclared_variables(tree))
+    return used, frozenset(_definitions(tree)), tuple(_references(name, tree))
 
 
 def _definitions(tree: nodes.Template) -> Iterator[str]:

@@ -13,11 +13,14 @@ from specc.render import TemplateError, render
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "shipped", lambda _: tmp_path)
-    module._environment.cache_clear()
-    module._used_names.cache_clear()
+    forget()
     yield tmp_path
-    module._environment.cache_clear()
-    module._used_names.cache_clear()
+    forget()
+
+
+def forget() -> None:
+    for cached in (module._environment, module._used_names, module._names):
+        cached.cache_clear()
 
 
 def test_values_fill_the_template_and_the_last_newline_stays(folder: Path) -> None:
