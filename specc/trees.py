@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, replace
+from functools import cache
+from typing import Any
 
 from specc.terms import (
     Apply,
@@ -49,13 +51,25 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 def rebuild(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
     """The same node with `f` applied to each direct subexpression."""
     changes: dict[str, object] = {}
-    for fld in fields(expr):
-        value = getattr(expr, fld.name)
+    for name in _field_names(type(expr)):
+        value = getattr(expr, name)
         if isinstance(value, tuple):
-            changes[fld.name] = tuple(f(v) for v in value)
+            changes[name] = tuple(f(v) for v in value)
         elif isinstance(value, Expr):
-            changes[fld.name] = f(value)
-    return replace(expr, **changes) if changes else expr  # type: ignore[arg-type]
+            changes[name] = f(value)
+    same = all(_same(getattr(expr, name), value) for name, value in changes.items())
+    return expr if same else replace(expr, **changes)  # type: ignore[arg-type]
+
+
+@cache
+def _field_names(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
+def _same(old: object, new: object) -> bool:
+    if isinstance(old, tuple) and isinstance(new, tuple):
+        return all(a is b for a, b in zip(old, new, strict=True))
+    return old is new
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

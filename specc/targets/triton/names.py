@@ -7,6 +7,7 @@ import keyword
 import re
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from specc.formula_text import snake
@@ -57,14 +58,25 @@ class Names:
 
 def found(node: object, kind: type[T]) -> list[T]:
     """All values of type `kind` inside a schedule, in order."""
-    values: list[T] = [node] if isinstance(node, kind) else []
-    if isinstance(node, tuple):
-        inner: list[object] = list(node)
-    elif is_dataclass(node) and not isinstance(node, type | ScalarDef):
-        inner = [getattr(node, f.name) for f in fields(node)]
-    else:
-        inner = []
-    return values + [v for x in inner for v in found(x, kind)]
+    values: list[T] = []
+    queue: list[object] = [node]
+    while queue:
+        value = queue.pop()
+        if isinstance(value, kind):
+            values.append(value)
+        if isinstance(value, tuple):
+            queue.extend(reversed(value))
+        else:
+            queue.extend(getattr(value, name) for name in _inner_fields(type(value)))
+    return values
+
+
+@cache
+def _inner_fields(kind: Any) -> tuple[str, ...]:
+    """Fields of a part of a schedule, last first."""
+    if not is_dataclass(kind) or issubclass(kind, ScalarDef):
+        return ()
+    return tuple(f.name for f in reversed(fields(kind)))
 
 
 def local_names(kernel: Kernel) -> Names:
