@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, replace
-from functools import cache
-from typing import Any
 
 from specc.terms import (
     Apply,
@@ -51,7 +49,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 def rebuild(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
     """The same node with `f` applied to each direct subexpression."""
     changes: dict[str, object] = {}
-    for name in _field_names(type(expr)):
+    for name in _field_names(expr):
         value = getattr(expr, name)
         if isinstance(value, tuple):
             changes[name] = tuple(f(v) for v in value)
@@ -61,9 +59,14 @@ def rebuild(expr: Expr, f: Callable[[Expr], Expr]) -> Expr:
     return expr if same else replace(expr, **changes)  # type: ignore[arg-type]
 
 
-@cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind))
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(expr: Expr) -> tuple[str, ...]:
+    names = _FIELDS.get(type(expr))
+    if names is None:
+        names = _FIELDS[type(expr)] = tuple(f.name for f in fields(expr))
+    return names
 
 
 def _same(old: object, new: object) -> bool:

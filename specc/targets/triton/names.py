@@ -7,7 +7,6 @@ import keyword
 import re
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from typing import Any, TypeVar
 
 from specc.formula_text import snake
@@ -67,16 +66,22 @@ def found(node: object, kind: type[T]) -> list[T]:
         if isinstance(value, tuple):
             queue.extend(reversed(value))
         else:
-            queue.extend(getattr(value, name) for name in _inner_fields(type(value)))
+            queue.extend(getattr(value, name) for name in _inner_fields(value))
     return values
 
 
-@cache
-def _inner_fields(kind: Any) -> tuple[str, ...]:
+_INNER: dict[type, tuple[str, ...]] = {}
+
+
+def _inner_fields(value: object) -> tuple[str, ...]:
     """Fields of a part of a schedule, last first."""
-    if not is_dataclass(kind) or issubclass(kind, ScalarDef):
-        return ()
-    return tuple(f.name for f in reversed(fields(kind)))
+    names = _INNER.get(type(value))
+    if names is None:
+        names = ()
+        if is_dataclass(value) and not isinstance(value, type | ScalarDef):
+            names = tuple(f.name for f in reversed(fields(value)))
+        _INNER[type(value)] = names
+    return names
 
 
 def local_names(kernel: Kernel) -> Names:
