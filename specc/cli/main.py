@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from specc import __version__
-from specc.cli import build, check, evaluate, format, show
+from specc.cli import build, check, diff, evaluate, format, show
 from specc.cli.output import BAD_INPUT, print_errors
 from specc.diagnostics import Diagnostic, SpecError
 
@@ -30,6 +31,7 @@ app.command("show")(show.show)
 app.command("list")(show.list_models)
 app.command("fmt")(format.fmt)
 app.command("check")(check.check)
+app.command("diff")(diff.diff)
 app.command("eval")(evaluate.evaluate)
 
 
@@ -69,6 +71,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def main() -> None:
     """The `specc` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = run(sys.argv[1:])
         sys.stdout.flush()
