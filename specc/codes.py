@@ -11,6 +11,7 @@ CODES: dict[str, str] = {
     "E105": "A section, or a line that stands once, is written twice.",
     "E106": "A section that every spec has is missing.",
     "E107": "The text is nested too deeply.",
+    "E108": "A text, a name, a quoted text or a table is too long.",
     # Sizes, domain and layers of a Model Spec
     "E201": "A name that nothing defines here.",
     "E202": "A value is not what is wanted: a positive integer, an integer, or an exact number.",

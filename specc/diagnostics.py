@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from specc.echo import cut, excerpt, visible
+from specc.limits import MAX_ERRORS, MAX_MESSAGE, MAX_NAME, MAX_SHOWN
 from specc.source import Span
 
 
@@ -21,17 +23,14 @@ class Diagnostic:
     def render(self) -> str:
         """The message as a terminal shows it: `file:line:col: error[CODE]: …` with the line and a caret."""
         kind = "warning" if self.code.startswith("W") else "error"
+        message = cut(visible(self.message), MAX_MESSAGE)
+        tail = [f"  help: {cut(visible(self.help), MAX_MESSAGE)}"] if self.help else []
         if self.span is None:
-            head, body = f"{kind}[{self.code}]: {self.message}", []
-        else:
-            head = f"{self.span!r}: {kind}[{self.code}]: {self.message}"
-            text = self.span.source.line(self.span.line)
-            gutter = f"{self.span.line:>5} | "
-            pad = "".join("\t" if c == "\t" else " " for c in text[: self.span.column - 1])
-            carets = "^" * max(1, min(self.span.width, max(1, len(text) - self.span.column + 1)))
-            body = [gutter + text, " " * (len(gutter) - 2) + "| " + pad + carets]
-        tail = [f"  help: {self.help}"] if self.help else []
-        return "\n".join([head, *body, *tail])
+            return "\n".join([f"{kind}[{self.code}]: {message}", *tail])
+        gutter = f"{self.span.line:>5} | "
+        text, carets = excerpt(self.span.source.line(self.span.line), self.span.column, self.span.width)
+        body = [gutter + text, " " * (len(gutter) - 2) + "| " + carets]
+        return "\n".join([f"{visible(repr(self.span))}: {kind}[{self.code}]: {message}", *body, *tail])
 
 
 class SpecError(Exception):
@@ -39,7 +38,19 @@ class SpecError(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=_place))
-        super().__init__("\n".join(d.render() for d in self.diagnostics))
+        super().__init__(render_all(self.diagnostics))
+
+
+class TooManyErrors(SpecError):
+    """What a stage has found when it gives up."""
+
+
+def render_all(diagnostics: Sequence[Diagnostic]) -> str:
+    """The first mistakes, and how many there are beside."""
+    shown = [d.render() for d in diagnostics[:MAX_SHOWN]]
+    more = len(diagnostics) - len(shown)
+    many = " or more" if len(diagnostics) >= MAX_ERRORS else ""
+    return "\n".join([*shown, f"… and {more}{many} more"] if more else shown)
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str]:
@@ -52,10 +63,21 @@ class Collector:
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
+        self._seen: set[tuple[str, str, Span | None]] = set()
 
     def error(self, code: str, message: str, span: Span | None, help: str = "") -> None:
-        if not any((d.code, d.message, d.span) == (code, message, span) for d in self.found):
-            self.found.append(Diagnostic(code, message, span, help))
+        """Notes a mistake once. Raises TooManyErrors for the last one that is taken."""
+        if (code, message, span) in self._seen:
+            return
+        self._seen.add((code, message, span))
+        self.found.append(Diagnostic(code, message, span, help))
+        if len(self.found) >= MAX_ERRORS:
+            raise TooManyErrors(self.found)
+
+    def take(self, error: SpecError) -> None:
+        """Notes what another stage, or a part of this one, has found."""
+        for d in error.diagnostics:
+            self.error(d.code, d.message, d.span, d.help)
 
     def finish(self) -> None:
         """Raises SpecError when anything was found."""
@@ -66,9 +88,14 @@ class Collector:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A suggestion sentence for a misspelt `name`, or the sorted names when none is near and they are few."""
     options = sorted(dict.fromkeys(known))
-    close = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name, _alike(name, options), n=1, cutoff=0.6) if len(name) <= MAX_NAME else []
     if close:
         return f"did you mean `{close[0]}`?"
     if 0 < len(options) <= 12:
         return "known here: " + ", ".join(f"`{o}`" for o in options)
     return ""
+
+
+def _alike(name: str, options: list[str]) -> list[str]:
+    """`options`, but of very many only those that begin as `name` does: comparing takes long."""
+    return options if len(options) <= 200 else [o for o in options if o[:2] == name[:2]][:200]

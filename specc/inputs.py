@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from specc.diagnostics import Diagnostic, SpecError
+from specc.limits import MAX_BYTES
 from specc.manifest import Hashes, digest
 from specc.resources import shipped
-from specc.source import Source
+from specc.source import Source, TooLong
 
 TARGETS = ("torch", "triton")
 
@@ -29,15 +30,19 @@ class Options:
 
 
 def read_source(path: Path) -> Source:
-    """A text of the user. Raises SpecError (E501) for one that cannot be read or is no UTF-8."""
+    """A text of the user. Raises SpecError (E501, E108) for one that cannot be read, is no UTF-8, or is too long."""
     try:
         return Source.read(path)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SpecError([Diagnostic("E501", f"cannot read `{path}`: {reason}")]) from error
+    except TooLong as error:
+        raise SpecError([Diagnostic("E108", f"`{path}` is too long", None, f"at most {MAX_BYTES} bytes")]) from error
     except UnicodeDecodeError as error:
         help_ = f"byte {error.start} is {error.object[error.start]:#04x}"
         raise SpecError([Diagnostic("E501", f"`{path}` is no UTF-8 text", None, help_)]) from error
+    except ValueError as error:
+        raise SpecError([Diagnostic("E501", f"cannot read `{path}`: {error}")]) from error
 
 
 def read_inputs(path: Path, uses: Iterable[str]) -> Hashes:

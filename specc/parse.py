@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer, Tree, UnexpectedInput, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken, VisitError
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from specc import syntax as s
-from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.echo import cut
+from specc.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME, MAX_TEXT, MAX_TOKENS
+from specc.recovery import Reader, Resync
 from specc.source import Source, Span
 
 GREEK = {
@@ -25,11 +28,11 @@ FOLD = {
     "≤": "<=", "≥": ">=", "≠": "!=", "*": "·", "×": "·", "−": "-", "Sum": "Σ", "Prod": "Π",
 }  # fmt: skip
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-MAX_DIGITS = 400
-"""Longest literal, and largest decimal exponent, that is converted to an exact fraction."""
-
-MAX_DEPTH = 150
-"""Deepest nesting of a text, in rules of the grammar."""
+LONGEST_LETTER = max(map(len, GREEK.values()))
+OPEN = ("LPAR", "LSQB", "BIG_OPEN")
+CLOSE = ("RPAR", "RSQB", "RBRACE")
+SHOWN_TOKEN = 60
+"""Characters of a wrong token that a message repeats."""
 
 
 def fold(spelling: str) -> str:
@@ -50,6 +53,7 @@ class Comments:
 
     def __init__(self) -> None:
         self.lines: list[tuple[int, str]] = []
+        self.taken = 0
 
     def collect(self, token: Token) -> Token:
         self.lines.append((token.line or 0, str(token).lstrip("#").strip()))
@@ -57,9 +61,10 @@ class Comments:
 
     def take(self, before: int) -> tuple[str, ...]:
         """The texts of all pending comments that stand above line `before` or on it."""
-        taken = tuple(text for line, text in self.lines if line <= before)
-        self.lines = [(line, text) for line, text in self.lines if line > before]
-        return taken
+        start = self.taken
+        while self.taken < len(self.lines) and self.lines[self.taken][0] <= before:
+            self.taken += 1
+        return tuple(text for _, text in self.lines[start : self.taken])
 
     def header(self, source: Source) -> tuple[str, ...]:
         """The comment lines at the top of the file, where a blank line parts them from what follows."""
@@ -82,6 +87,7 @@ class ExprBuilder(Transformer[Token, Any]):
     def __init__(self, source: Source) -> None:
         super().__init__()
         self.source = source
+        self.report = Collector()
 
     def at(self, first: Any) -> Span:
         """The place of a token or an already built node."""
@@ -96,7 +102,8 @@ class ExprBuilder(Transformer[Token, Any]):
         exponent = re.split("[eE]", text)[1] if re.search("[eE]", text) else "0"
         if len(text) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
             help_ = f"at most {MAX_DIGITS} digits and a decimal exponent of at most {MAX_DIGITS}"
-            raise SpecError([Diagnostic("E103", "number out of range", self.at(kids[0]), help_)])
+            self.report.error("E103", "number out of range", self.at(kids[0]), help_)
+            return s.Number(self.at(kids[0]), Fraction(0), "0")
         return s.Number(self.at(kids[0]), Fraction(text), text)
 
     def name(self, kids: list[Any]) -> s.Name:
@@ -156,7 +163,7 @@ class ExprBuilder(Transformer[Token, Any]):
     def big_range(self, kids: list[Any]) -> s.Big:
         token, var, compare, bound, predicate, body = kids
         if compare is not None and str(compare) != "<":
-            raise SpecError([Diagnostic("E104", f"a range is written `{var} < n`", self.at(compare))])
+            self.report.error("E104", f"a range is written `{var} < n`", self.at(compare))
         return s.Big(self.at(token), fold(str(token)[:-2]), fold_name(str(var)), bound, predicate, body)
 
     def softmax(self, kids: list[Any]) -> s.Softmax:
@@ -232,19 +239,61 @@ def _with_comments(item: Any, comments: Comments) -> Any:
     return replace(item, comments=above)
 
 
-def run_parser(make: Callable[[], Lark], build: Callable[[], Transformer[Token, Any]], source: Source) -> Any:
-    """Parses and builds. Raises SpecError with one located diagnostic per syntax error."""
+def run_parser(make: Callable[[], Lark], build: Callable[[], ExprBuilder], source: Source, resync: Resync) -> Any:
+    """Parses and builds. Raises SpecError with all syntax errors, else with all that building finds."""
     text = source.text if source.text.endswith("\n") else source.text + "\n"
+    report = Collector()
+    tree = Reader(make(), text, resync, lambda error: _note(error, source, report), _Meter(source, report)).tree()
+    report.finish()
+    assert tree is not None
+    _check_depth(tree, source)
+    builder = build()
     try:
-        tree: Tree[Token] = make().parse(text)
-        _check_depth(tree, source)
-        return build().transform(tree)
-    except UnexpectedInput as error:
-        raise SpecError([_syntax_error(error, source)]) from None
+        built = builder.transform(tree)
     except VisitError as error:
-        if isinstance(error.orig_exc, SpecError):
-            raise error.orig_exc from None
-        raise
+        if not isinstance(error.orig_exc, SpecError):
+            raise
+        builder.report.take(error.orig_exc)
+    builder.report.finish()
+    return built
+
+
+def _note(error: UnexpectedInput, source: Source, report: Collector) -> None:
+    found = _syntax_error(error, source)
+    report.error(found.code, found.message, found.span, found.help)
+
+
+class _Meter:
+    """Measures the tokens of a text as they come. Raises SpecError for too many, or too many open brackets."""
+
+    def __init__(self, source: Source, report: Collector) -> None:
+        self.source, self.report = source, report
+        self.count = self.open = 0
+
+    def __call__(self, token: Token) -> None:
+        self.count += 1
+        if self.count > MAX_TOKENS:
+            self._stop("E108", token, "the text is too long", f"at most {MAX_TOKENS} words and signs")
+        if token.type in OPEN:
+            self.open += 1
+        elif token.type in CLOSE:
+            self.open = max(0, self.open - 1)
+        if self.open > MAX_DEPTH:
+            self._stop("E107", token, "this is nested too deeply", f"at most {MAX_DEPTH} levels")
+        if len(token) > MAX_NAME // LONGEST_LETTER and token.type not in ("NUMBER", "HEADER", "_NL"):
+            self._measure(token)
+
+    def _measure(self, token: Token) -> None:
+        quoted = token.type == "STRING"
+        length, most = (len(token), MAX_TEXT) if quoted else (len(fold_name(str(token))), MAX_NAME)
+        if length > most:
+            what = "this text" if quoted else "this name"
+            span = Span(self.source, token.line or 1, token.column or 1, len(token))
+            self.report.error("E108", f"{what} is too long: {length} characters", span, f"at most {most}")
+
+    def _stop(self, code: str, token: Token, message: str, help: str) -> None:
+        self.report.error(code, message, Span(self.source, token.line or 1, token.column or 1, len(token)), help)
+        self.report.finish()
 
 
 def _check_depth(tree: Tree[Token], source: Source) -> None:
@@ -267,7 +316,7 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
             return Diagnostic("E101", "this quoted text has no end", span, 'it ends on its line, with a `"`')
         case UnexpectedCharacters():
             return Diagnostic("E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ()))
-        case UnexpectedToken() if error.token.type == "$END" or isinstance(error, UnexpectedEOF):
+        case UnexpectedToken() if error.token.type == "$END":
             return Diagnostic("E102", "the text ends too early", _end(source), _expected(error.accepts or ()))
         case UnexpectedToken():
             found = str(error.token)
@@ -275,12 +324,8 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
             expected = error.accepts or error.expected
             hint = nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
             help_ = hint if hint.startswith("did") else _expected(expected)
-            return Diagnostic(
-                "E101",
-                f"unexpected {found.strip()!r}" if found.strip() else "unexpected end of line",
-                span,
-                help_,
-            )
+            shown = cut(found.strip(), SHOWN_TOKEN)
+            return Diagnostic("E101", f"unexpected {shown!r}" if shown else "unexpected end of line", span, help_)
     return Diagnostic("E102", "the text ends too early", _end(source))
 
 
@@ -307,6 +352,10 @@ def _expected(terminals: Sequence[str] | set[str]) -> str:
     return "expected " + ", ".join(names) if 0 < len(names) <= 12 else ""
 
 
+RESYNC = Resync(re.compile(r"^(def|op)\b", re.MULTILINE), starts=("DEF", "OP"), by_line=False)
+"""An item begins with its word at the beginning of a line."""
+
+
 @cache
 def _ops_parser() -> tuple[Lark, list[Comments]]:
     holder = [Comments()]
@@ -321,6 +370,6 @@ def parse_ops(source: Source) -> s.OpsFile:
     """Parses an op library. Raises SpecError."""
     parser, holder = _ops_parser()
     holder[0] = Comments()
-    result = run_parser(lambda: parser, lambda: OpsBuilder(source, holder[0]), source)
+    result = run_parser(lambda: parser, lambda: OpsBuilder(source, holder[0]), source, RESYNC)
     assert isinstance(result, s.OpsFile)
     return result

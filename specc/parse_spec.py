@@ -14,7 +14,8 @@ from lark.lark import PostLex
 from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Diagnostic, SpecError, nearest
-from specc.parse import READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
+from specc.parse import CLOSE, OPEN, READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
+from specc.recovery import Resync
 from specc.source import Source, Span
 
 REQUIRED = ("model", "domain", "layers", "stream", "output", "nodes", "profile")
@@ -36,8 +37,12 @@ READABLE.update(
 )
 TERMINALS.update({f"K_{name.upper()}": (name,) for name in SECTIONS})
 
-OPEN = ("LPAR", "LSQB", "BIG_OPEN")
-CLOSE = ("RPAR", "RSQB", "RBRACE")
+RESYNC = Resync(
+    re.compile(rf"^({'|'.join(SECTIONS)})\b", re.MULTILINE),
+    starts=tuple(f"K_{name.upper()}" for name in SECTIONS),
+    by_line=True,
+)
+"""A section begins with its word at the beginning of a line; inside of it an item is a line."""
 
 
 class LineEnds(PostLex):
@@ -110,7 +115,7 @@ class SpecBuilder(ExprBuilder):
         ranges = tuple(k for k in kids[1:] if isinstance(k, m.Range))
         pages = [k for k in kids[1:] if isinstance(k, m.Size)]
         if len(pages) > 1:
-            raise SpecError([Diagnostic("E105", "`page` is given twice", pages[1].span)])
+            self.report.error("E105", "`page` is given twice", pages[1].span)
         return m.Domain(self.at(kids[0]), (), ranges, pages[0] if pages else None)
 
     def sizes(self, kids: list[Any]) -> m.Sizes:
@@ -174,7 +179,7 @@ class SpecBuilder(ExprBuilder):
             return m.Arg(at, name, None, fold_name(str(first)), first_dims)
         if first_dims is not None:
             help_ = "write the shape after the wire: `state + wire[…]`"
-            raise SpecError([Diagnostic("E104", "a state takes no shape here", self.at(first), help_)])
+            self.report.error("E104", "a state takes no shape here", self.at(first), help_)
         return m.Arg(at, name, self.name([first]), fold_name(str(wire)), dims)
 
     def out(self, kids: list[Any]) -> m.Out:
@@ -278,12 +283,13 @@ class SpecBuilder(ExprBuilder):
                 uses.append(item)
             elif name in sections:
                 message = f"a second `{KEYWORDS.get(name, name)}`"
-                raise SpecError([Diagnostic("E105", message, item.span, "each section is written once")])
+                self.report.error("E105", message, item.span, "each section is written once")
             else:
                 sections[name] = item
         missing = ", ".join(f"`{KEYWORDS.get(n, n)}`" for n in REQUIRED if n not in sections)
         if missing:
-            raise SpecError([Diagnostic("E106", f"the spec has no {missing}", Span(self.source, 1, 1))])
+            self.report.error("E106", f"the spec has no {missing}", Span(self.source, 1, 1))
+        self.report.finish()
         fields_: dict[str, Any] = {f.name: sections.get(f.name) for f in fields(m.SpecFile)}
         header = self.comments.header(self.source)
         fields_ |= {"span": Span(self.source, 1, 1), "uses": tuple(uses), "header": header, "trailing": ()}
@@ -351,9 +357,9 @@ def parse_spec(source: Source) -> m.SpecFile:
     parser, holder = _spec_parser()
     holder[0] = Comments()
     try:
-        result = run_parser(lambda: parser, lambda: SpecBuilder(source, holder[0]), source)
+        result = run_parser(lambda: parser, lambda: SpecBuilder(source, holder[0]), source, RESYNC)
     except SpecError as error:
-        raise SpecError(_section_mistake(d) or d for d in error.diagnostics) from None
+        raise type(error)(_section_mistake(d) or d for d in error.diagnostics) from None
     assert isinstance(result, m.SpecFile)
     return result
 

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from specc.diagnostics import Diagnostic, SpecError
+from specc.diagnostics import Diagnostic, SpecError, render_all
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -20,7 +20,7 @@ def print_errors(error: SpecError, as_json: bool) -> None:
     if as_json:
         print_json({"ok": False, "errors": [diagnostic_values(d) for d in error.diagnostics]})
         return
-    print("\n".join(d.render() for d in error.diagnostics), file=sys.stderr)
+    print(render_all(error.diagnostics), file=sys.stderr)
 
 
 def print_warnings(warnings: Sequence[Diagnostic]) -> None:
