@@ -11,9 +11,10 @@ from specc.library import load_library
 
 OWN = "def twice(x) = 2·x\n\nop double(x[.., H]; H: nat) -> y[.., H]\n  y[.., i] = twice(silu(x[.., i]))\n"
 SHIPPED = (
-    "causalConvSilu", "causalGQA", "decodeGQA", "embed", "gateUp", "gatedDeltaRule", "gdnState", "gdnStep", "geluMul",
-    "l2norm", "linear", "lmHead", "residual", "rmsnorm", "rmsnormGated", "rmsnormOffset", "rmsnormUnit", "rope",
-    "sigmoidGate", "siluMul", "slidingDecodeGQA", "slidingGQA", "softmax",
+    "causalConvSilu", "causalConvSiluFrom", "causalConvSiluStep", "causalGQA", "decodeGQA", "embed", "gateUp",
+    "gatedDeltaRule", "gdnGates", "gdnState", "gdnStep", "geluMul", "l2norm", "linear", "lmHead", "residual",
+    "rmsnorm", "rmsnormGated", "rmsnormOffset", "rmsnormUnit", "rope", "scaled", "sigmoidGate", "siluMul",
+    "slidingDecodeGQA", "slidingGQA", "softmax",
 )  # fmt: skip
 
 

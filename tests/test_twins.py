@@ -130,7 +130,7 @@ def test_lm_head_equals_its_twin(
 def test_sigmoid_gate_equals_its_twin(lead: tuple[int, ...], width: int, seed: int, magnitude: float) -> None:
     draw = Draw(seed, magnitude)
     o, gate = draw(*lead, width), draw(*lead, width)
-    assert_agree(close("sigmoidGate", {"H": width}, len(lead)), {"o": o, "gate": gate}, twins.sigmoidGate(o, gate))
+    assert_agree(close("sigmoidGate", {"N": width}, len(lead)), {"o": o, "gate": gate}, twins.sigmoidGate(o, gate))
 
 
 @given(lead=LEADS, width=WIDTHS, seed=SEEDS, magnitude=MAGNITUDES)
@@ -240,7 +240,9 @@ def _delta(t: int, hk: int, ratio: int, dk: int, dv: int, seed: int) -> dict[str
 @given(**DELTA)
 def test_gated_delta_rule_equals_its_twin(**shape: int) -> None:
     tensors = _delta(**shape)
-    assert_agree(close("gatedDeltaRule"), tensors, twins.gatedDeltaRule(**tensors))
+    assert_agree(close("gatedDeltaRule"), tensors, *twins.gatedDeltaRule(**tensors))
+    start = {"S0": Draw(shape["seed"] + 1)(*tensors["v"].shape[1:], shape["dk"])}
+    assert_agree(close("gatedDeltaRule", given=("S0",)), start | tensors, *twins.gatedDeltaRule(**start, **tensors))
     del tensors["q"]
     assert_agree(close("gdnState"), tensors, twins.gdnState(**tensors))
 
@@ -268,3 +270,22 @@ def test_causal_convolution_equals_its_twin(t: int, c: int, width: int, seed: in
     draw = Draw(seed)
     x, w = draw(t, c), draw(c, width)
     assert_agree(close("causalConvSilu"), {"x": x, "w": w}, twins.causalConvSilu(x, w))
+
+
+@given(t=st.integers(0, 6), c=st.integers(1, 4), width=st.integers(2, 4), seed=SEEDS)
+def test_convolution_after_a_window_equals_its_twin(t: int, c: int, width: int, seed: int) -> None:
+    draw = Draw(seed)
+    many = {"c": draw(width - 1, c), "x": draw(t, c), "w": draw(c, width)}
+    assert_agree(close("causalConvSiluFrom"), many, *twins.causalConvSiluFrom(**many))
+    if t:
+        each = many | {"c": draw(t, width - 1, c)}
+        assert_agree(close("causalConvSiluStep"), each, *twins.causalConvSiluStep(**each))
+
+
+@given(lead=LEADS, width=st.integers(1, 5), seed=SEEDS)
+def test_gates_and_scales_equal_their_twins(lead: tuple[int, ...], width: int, seed: int) -> None:
+    draw = Draw(seed)
+    gates = {"a": draw(*lead, width), "b": draw(*lead, width), "A_log": draw(width), "dt_bias": draw(width)}
+    assert_agree(close("gdnGates", {"H": width}, len(lead)), gates, *twins.gdnGates(**gates))
+    formula = close("scaled", {"H": width, "mul": 0.3}, len(lead))
+    assert_agree(formula, {"x": gates["a"]}, twins.scaled(gates["a"], 0.3))

@@ -221,27 +221,31 @@ def delta_step(S: Array, k: Array, v: Array, alpha: float, beta: float) -> Array
     return alpha * (S @ (np.eye(len(k)) - beta * np.outer(k, k))) + beta * np.outer(v, k)
 
 
-def gdnState(k: Array, v: Array, alpha: Array, beta: Array) -> Array:
+def gdnState(k: Array, v: Array, alpha: Array, beta: Array, S0: Array | None = None) -> Array:
     """The state after every step: [T, Hv, Dv, Dk]."""
     steps, heads, width = v.shape
     group = heads // k.shape[1] if k.shape[1] else 1
     out = np.zeros((steps, heads, width, k.shape[2]))
     for h in range(heads):
-        S = np.zeros((width, k.shape[2]))
+        S = np.zeros((width, k.shape[2])) if S0 is None else S0[h]
         for t in range(steps):
             S = delta_step(S, k[t, h // group], v[t, h], float(alpha[t, h]), float(beta[t, h]))
             out[t, h] = S
     return out
 
 
-def gatedDeltaRule(q: Array, k: Array, v: Array, alpha: Array, beta: Array) -> Array:
-    states = gdnState(k, v, alpha, beta)
+def gatedDeltaRule(
+    q: Array, k: Array, v: Array, alpha: Array, beta: Array, S0: Array | None = None
+) -> tuple[Array, Array]:
+    """The last state and the outputs."""
+    first = np.zeros((*v.shape[1:], k.shape[2])) if S0 is None else S0
+    states = gdnState(k, v, alpha, beta, S0)
     group = v.shape[1] // k.shape[1]
     o = np.empty_like(v)
     for t in range(v.shape[0]):
         for h in range(v.shape[1]):
             o[t, h] = states[t, h] @ q[t, h // group]
-    return o
+    return states[-1] if len(states) else first, o
 
 
 def gdnStep(S0: Array, q: Array, k: Array, v: Array, alpha: Array, beta: Array) -> tuple[Array, Array]:
@@ -263,3 +267,24 @@ def causalConvSilu(x: Array, w: Array) -> Array:
     for t in range(x.shape[0]):
         y[t] = each(silu, np.einsum("jc,cj->c", padded[t : t + width], w))
     return y
+
+
+def causalConvSiluFrom(c: Array, x: Array, w: Array) -> tuple[Array, Array]:
+    """The window after the tokens x, and their convolution after the window c[K - 1, C]."""
+    seen = np.concatenate([c, x])
+    return seen[len(x) :], causalConvSilu(seen, w)[len(c) :]
+
+
+def causalConvSiluStep(c: Array, x: Array, w: Array) -> tuple[Array, Array]:
+    """One token x[b] after each window c[b]."""
+    pairs = [causalConvSiluFrom(one, token[None], w) for one, token in zip(c, x, strict=True)]
+    return np.stack([p[0] for p in pairs]), np.concatenate([p[1] for p in pairs])
+
+
+def gdnGates(a: Array, b: Array, A_log: Array, dt_bias: Array) -> tuple[Array, Array]:
+    """Decay and step size."""
+    return np.exp(-np.exp(A_log) * each(softplus, a + dt_bias)), each(sigmoid, b)
+
+
+def scaled(x: Array, mul: float) -> Array:
+    return mul * x

@@ -229,8 +229,8 @@ def test_delta_rule_of_halves_gives_five_eighths() -> None:
 
 def test_delta_rule_does_not_scale_its_queries() -> None:
     ones = np.ones((1, 1, 4))
-    o = run("gatedDeltaRule", {}, q=ones, k=ones, v=ones[..., :1], alpha=np.ones((1, 1)), beta=np.ones((1, 1)))
-    assert o[0, 0, 0] == 4
+    operands = {"q": ones, "k": ones, "v": ones[..., :1], "alpha": np.ones((1, 1)), "beta": np.ones((1, 1))}
+    assert evaluate(close("gatedDeltaRule"), operands)["o"][0, 0, 0] == 4
 
 
 def test_the_first_step_does_not_depend_on_the_decay() -> None:

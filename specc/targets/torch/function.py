@@ -14,12 +14,15 @@ from specc.ops import (
     FormulaTensor,
     Load,
     Recurrence,
+    Select,
+    Size,
     Sort,
     State,
     Var,
     rebuild,
     walk,
 )
+from specc.targets.torch.affine import integer, minus, same
 from specc.targets.torch.arrays import Lowerer, size_names
 from specc.targets.torch.code import Code, call
 from specc.targets.torch.prepare import Repeat, gathered, segments, spread_heads
@@ -109,7 +112,8 @@ class _Printer:
         stored = [
             f"{r.text}.to(p.{self._role(q.tensor)})" for r, q in zip(results, self.formula.equations, strict=True)
         ]
-        return [*self._sizes(), *self._loads(), *repeats, *self.block.lines, f"return {', '.join(stored)}"]
+        loads = [*self._loads(), *self._fill(), *repeats]
+        return [*self._sizes(), *loads, *self.block.lines, f"return {', '.join(stored)}"]
 
     def _role(self, t: FormulaTensor) -> Role:
         return self.roles.get(t.name, Role.ACTIVATION)
@@ -129,6 +133,18 @@ class _Printer:
             case [name]:
                 return [f"{name} = {name}.to(p.accumulator)"]
         return [f"{', '.join(names)} = p.load({', '.join(names)})"]
+
+    def _fill(self) -> list[str]:
+        """A row for operands without rows that results of other lengths read where a condition chooses."""
+        lines = []
+        for t in self.formula.inputs:
+            size = t.dims[0] if t.dims else None
+            others = [q for q in self.formula.equations if size not in q.tensor.dims]
+            chosen = [n for q in others for s in walk(q.expr) if isinstance(s, Select) for n in walk(s)]
+            if isinstance(size, Size) and any(isinstance(n, Load) and n.tensor == t.name for n in chosen):
+                x = self.python[t.name]
+                lines.append(f"{x} = {x} if len({x}) else {x}.new_zeros(1, *{x}.shape[1:])")
+        return lines
 
     def _repeat(self, r: Repeat) -> str:
         name = self.python[r.tensor]
@@ -174,19 +190,21 @@ class _Printer:
             raise ValueError(f"`{self.formula.op}` has more than one recurrence; the reference prints one")
         (rec,) = self.formula.recs
         fused = {q.tensor.name for q in self.formula.equations if _reads_own_step(q, rec)}
+        last = {q.tensor.name for q in self.formula.equations if _reads_last_step(q, rec)}
         rest = [q for q in self.formula.equations if q.tensor.name not in fused]
-        keep = any(isinstance(e, State) for q in rest for e in walk(q.expr))
+        keep = any(isinstance(e, State) for q in rest if q.tensor.name not in last for e in walk(q.expr))
         outs = {
             q.tensor.name: self._empty(q.tensor.name, q.tensor.dims)
             for q in self.formula.equations
             if q.tensor.name in fused
         }
         history = self._empty(f"{rec.name}_all", tuple(n for _, n in rec.indices)) if keep else None
-        self._loop(rec, [q for q in self.formula.equations if q.tensor.name in fused], outs, history)
+        state = self._loop(rec, [q for q in self.formula.equations if q.tensor.name in fused], outs, history)
+        self.low = replace(self.low, states={rec.name: state})
         if history is not None:
             whole = Operand(history, tuple(n for _, n in rec.indices), Kind.DATA)
             self.low = replace(self.low, tensors={**self.low.tensors, rec.name: whole})
-            rest = [replace(q, expr=_as_loads(q.expr)) for q in rest]
+            rest = [q if q.tensor.name in last else replace(q, expr=_as_loads(q.expr)) for q in rest]
         for q in rest:
             outs[q.tensor.name] = self._equation(q)
         return [outs[q.tensor.name] for q in self.formula.equations]
@@ -198,7 +216,8 @@ class _Printer:
 
     def _loop(
         self, rec: Recurrence, fused: Sequence[FormulaEquation], outs: Mapping[str, Code], history: Code | None
-    ) -> None:
+    ) -> Operand:
+        """Returns the state after the last step."""
         (time, steps), *axes = rec.indices
         frame: Frame = tuple(v for v, _ in axes)
         dims = tuple(n for _, n in axes)
@@ -219,6 +238,13 @@ class _Printer:
             step = replace(q, tensor=replace(q.tensor, dims=q.tensor.dims[1:]), indices=q.indices[1:])
             inner.add(f"{outs[q.tensor.name].text}[{counter}] = {self._value(step, low).code.text}")
         self.block = outer
+        return operand
+
+
+def _reads_last_step(q: FormulaEquation, rec: Recurrence) -> bool:
+    last = minus(rec.indices[0][1], integer(1))
+    states = [e for e in walk(q.expr) if isinstance(e, State)]
+    return bool(states) and all(same(e.indices[0], last) for e in states)
 
 
 def _reads_own_step(q: FormulaEquation, rec: Recurrence) -> bool:

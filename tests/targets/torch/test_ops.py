@@ -34,6 +34,7 @@ def test_no_rows_give_an_empty_result(op: str) -> None:
     tensors = operands(formula, T=0, B=0)
     found = run_node(formula, {}, tensors, "float64")
     leading = {Size("T"), Size("B")}
-    for t in formula.outputs:
-        assert any(d in leading for d in t.dims)
+    rows = [t for t in formula.outputs if any(d in leading for d in t.dims)]
+    assert rows
+    for t in rows:
         assert found[t.name].numel() == 0 and found[t.name].dim() == len(t.dims)
