@@ -71,18 +71,20 @@ class _Merger:
 def pitches(model: Model, node: NodeVariant) -> dict[str, int]:
     """Elements between neighbouring rows of every operand that some application reads from a view of a fused buffer;
     the largest where there are several."""
-    widths = {
-        wire: sum(_row_size(dims) for _, dims in write.views)
-        for other in model.nodes
-        for application in other.applications
-        for write in application.writes
-        if len(write.views) > 1
-        for wire, _ in write.views
-    }
+    writers = (n for n in model.nodes if _meet(n, node))
+    widths: dict[str, int] = {}
+    for write in (w for n in writers for a in n.applications for w in a.writes if len(w.views) > 1):
+        width = sum(_row_size(dims) for _, dims in write.views)
+        widths |= {wire: max(width, widths.get(wire, 0)) for wire, _ in write.views}
     found: dict[str, int] = {}
     for read in (r for a in node.applications for r in a.reads if r.state is None and r.wire in widths):
         found[read.operand] = max(found.get(read.operand, 0), widths[read.wire])
     return found
+
+
+def _meet(writer: NodeVariant, reader: NodeVariant) -> bool:
+    """Whether the two stand in a layer together; what stands outside of the layers may meet anything."""
+    return writer.layers is None or reader.layers is None or not set(writer.layers).isdisjoint(reader.layers)
 
 
 def _row_size(dims: tuple[Expr, ...]) -> int:

@@ -114,6 +114,15 @@ def test_known_widths(kernel: str, operand: str, wide: bool) -> None:
     assert found.operand(operand).wide is wide
 
 
+@pytest.mark.parametrize("step", [1, -1], ids=["as on the page", "rows in the other order"])
+def test_rows_of_a_fused_buffer_are_as_far_apart_as_in_the_layers_of_their_reader(step: int) -> None:
+    # 16,384 elements in sliding layers, 18,432 in global ones: only these pass 2**31 at 131,072 rows.
+    shorter = tuple(replace(d, high=2**17) if d.name == "T" else d for d in gemma().domain)
+    model = replace(gemma(), domain=shorter, nodes=gemma().nodes[::step])
+    wide = {k.name: k.operand("x").wide for n in model.variants("attn.qk_norm") for k in lower_node(model, n)}
+    assert wide == {"attn_qk_norm_sliding": False, "attn_qk_norm_global": True}
+
+
 @pytest.mark.parametrize(("rows", "wide"), [(2**16, False), (2**16 + 1, True)])
 def test_the_last_element_decides(rows: int, wide: bool) -> None:
     formula = formula_of("op f(x[T, H]) -> y[T, H]\n  y[t, i] = x[t, i]", H=2**15)
