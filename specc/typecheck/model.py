@@ -61,7 +61,8 @@ class _Builder:
         self._check_tied(nodes)
         self._check_pieces(flow)
         profile = check_profile(self.spec.profile, self.library, self.report)
-        config = check_config(self.spec.config, self.frame, self.report)
+        failed = [r.path for r in self.spec.nodes.rows if id(r) in self.failed]
+        config = check_config(self.spec.config, self.frame, nodes, failed, self.report)
         if not self.report.found:
             self._check_unused()
         return self._model(nodes, inputs, stream, profile, config)

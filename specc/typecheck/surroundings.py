@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
 from specc import syntax as s
 from specc import syntax_spec as m
-from specc.diagnostics import Collector, nearest
-from specc.ir import LayerClass, Profile, Role
-from specc.ops import Library, Named, Num, walk
+from specc.diagnostics import Collector, SpecError, nearest
+from specc.instantiate import Value
+from specc.ir import LayerClass, NodeVariant, Profile, Role
+from specc.ops import Expr, Library, Named, Num, walk
+from specc.passes.constants import fold_constants_in
 from specc.typecheck.sizes import Frame, layers_text
-from specc.typecheck.values import Meanings, attempt, evaluate, mistake, table
+from specc.typecheck.values import Meanings, as_real, attempt, evaluate, mistake, table
 
 TYPES = ("bfloat16", "float16", "float32", "float64")
 ACCUMULATOR = "float32"
@@ -67,9 +72,33 @@ def _round(r: m.Round, library: Library) -> tuple[str, str, Role]:
     return name, part, role
 
 
-def check_config(config: m.Config | None, frame: Frame, report: Collector) -> tuple[tuple[str, object], ...]:
-    """The published configuration as JSON values by dotted key; mistakes go to `report` (E271)."""
+@dataclass(frozen=True)
+class _Known:
+    """What names mean in a configuration: `words` have no arithmetic, `names` are numbers, and constants of `failed`
+    nodes are not known because of a mistake that is reported already."""
+
+    words: Mapping[str, object]
+    names: Meanings
+    failed: tuple[str, ...]
+    frame: Frame
+
+    def find(self, name: s.Name) -> Expr:
+        """Raises SpecError, an empty one for a constant of a failed node."""
+        owner = "." + name.name.rpartition(".")[0]
+        if name.name not in self.names and any(owner.endswith(f".{path}") for path in self.failed):
+            raise SpecError([])
+        return table(self.names)(name)
+
+
+def check_config(
+    config: m.Config | None, frame: Frame, nodes: Iterable[NodeVariant], failed: Iterable[str], report: Collector
+) -> tuple[tuple[str, object], ...]:
+    """The published configuration as JSON values by dotted key; mistakes go to `report` (E271). `failed`: paths of
+    nodes that have mistakes."""
     found: dict[str, object] = {}
+    constants = node_constants(nodes)
+    names = {k: v for k, v in constants.items() if isinstance(v, Expr)} | dict(frame.outside.names)
+    known = _Known(WORDS | {k: v for k, v in constants.items() if k not in names}, names, tuple(failed), frame)
     for entry in config.entries if config else ():
         inside = next((k for k in found if entry.key.startswith(f"{k}.") or k.startswith(f"{entry.key}.")), None)
         if entry.key in found or inside is not None:
@@ -80,28 +109,44 @@ def check_config(config: m.Config | None, frame: Frame, report: Collector) -> tu
                 f"`{inside}` stands already" if inside else "",
             )
             continue
-        names = frame.outside.names
-        found[entry.key] = attempt(report, _json, entry.value, names, frame)
+        found[entry.key] = attempt(report, _json, entry.value, known)
     return tuple(found.items())
 
 
-def _json(value: m.Value, names: Meanings, frame: Frame) -> object:
+def node_constants(nodes: Iterable[NodeVariant]) -> dict[str, Value | None]:
+    """Constants by `node.constant` where all variants of the node agree, and by `class.node.constant`; an optional one
+    that is not given is None."""
+    found: dict[str, Value | None] = {}
+    apart: set[str] = set()
+    for node in nodes:
+        values = dict.fromkeys(p.name for p in node.op.params if p.optional) | dict(node.constants)
+        for name, value in values.items():
+            key = f"{node.path}.{name}"
+            if node.layer_class is not None:
+                found[f"{node.layer_class}.{key}"] = value
+            if found.setdefault(key, value) != value:
+                apart.add(key)
+    return {k: v for k, v in found.items() if k not in apart}
+
+
+def _json(value: m.Value, known: _Known) -> object:
     match value:
         case m.Text():
             return value.value
         case m.ListValue():
-            return [_json(v, names, frame) for v in value.items]
+            return [_json(v, known) for v in value.items]
         case m.Each():
-            return _each(value, names, frame)
-        case s.Name(_, name) if name in WORDS:
-            return WORDS[name]
-    number = evaluate(value, table(names))
+            return _each(value, known)
+        case s.Name(_, name) if name in known.words:
+            return known.words[name]
+    number = fold_constants_in(as_real(evaluate(value, known.find)))
     if not isinstance(number, Num):
-        raise mistake("E271", "expected a number with an exact value, a text, or a list", value.span)
+        raise mistake("E271", "expected a number, a text, or a list", value.span)
     return int(number.value) if number.value.denominator == 1 else float(number.value)
 
 
-def _each(each: m.Each, names: Meanings, frame: Frame) -> list[object]:
+def _each(each: m.Each, known: _Known) -> list[object]:
+    frame = known.frame
     classes: dict[str, LayerClass] = {c.name: c for c in frame.classes}
     result: dict[int, object] = {}
     for name, value in each.choices:
@@ -110,7 +155,7 @@ def _each(each: m.Each, names: Meanings, frame: Frame) -> list[object]:
         layers = classes[name].layers if name != "all" else tuple(range(frame.layer_count))
         if any(i in result for i in layers):
             raise mistake("E271", f"`{name}` gives a second value to {layers_text(layers)}", each.span)
-        result |= dict.fromkeys(layers, _json(value, names, frame))
+        result |= dict.fromkeys(layers, _json(value, known))
     missing = tuple(i for i in range(frame.layer_count) if i not in result)
     if missing and all(c.layers for c in frame.classes):
         raise mistake("E271", f"no value for {layers_text(missing)}", each.span)

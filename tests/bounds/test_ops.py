@@ -37,7 +37,7 @@ KERNELS = {
     "l2norm": kernel("l2norm", {"D": 19}, {"eps": "1e-6"}, lead=TOKENS),
     "geluMul": kernel("geluMul", GLU, lead=TOKENS),
     "siluMul": kernel("siluMul", GLU, lead=TOKENS),
-    "sigmoidGate": kernel("sigmoidGate", {"H": 12}, lead=TOKENS),
+    "sigmoidGate": kernel("sigmoidGate", {"N": 12}, lead=TOKENS),
     "residual": kernel("residual", {"H": 12}, {"r": "0.22"}, lead=TOKENS, given=("s",), flags={"layer_scalar": True}),
     "linear": kernel("linear", {"K": 70, "N": 9}, lead=TOKENS),
     "gateUp": kernel("gateUp", {"K": 20, "I": 5}, lead=TOKENS),

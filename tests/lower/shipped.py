@@ -34,7 +34,7 @@ def pointwise() -> list[Case]:
     return [
         Case("siluMul", "pointwise", {"I": 5}, lead=1),
         Case("geluMul", "pointwise", {"I": 5}, lead=2),
-        Case("sigmoidGate", "pointwise", {"H": 6}, lead=1),
+        Case("sigmoidGate", "pointwise", {"N": 6}, lead=1),
         Case("residual", "pointwise", {"H": 4, "r": Fraction("0.5")}, lead=1),
         Case("residual", "pointwise", {"H": 4, "layer_scalar": True}, lead=1, given=("s",)),
         Case("embed", "gather", {"V": 7, "H": 3, "mul": Fraction("2.5")}, lead=1, index={"tokens": lambda n: (0, 6)}),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 from pathlib import Path
@@ -127,6 +128,33 @@ def test_the_configuration_is_json() -> None:
     assert config["tie_word_embeddings"] is True
 
 
+CONFIG = """\
+  eps = out.eps
+  scale = full.core.scale
+  tied = head.tied
+  caps = [head.softcap, 2 - 1/add.r]
+  embed = embed.eps
+  window = core.window
+"""
+
+
+def test_the_configuration_reads_constants_of_nodes() -> None:
+    config = dict(check(edited("  window = local.window\n  eps = 1e-6\n", CONFIG)).config)
+    assert config["eps"] == 1e-6
+    assert config["scale"] == 1 / math.sqrt(6)
+    assert config["tied"] is True
+    assert config["caps"] == [30, 0]
+    assert config["embed"] is None
+    assert config["window"] == 3
+
+
+def test_a_mistake_of_a_node_is_told_once_though_the_configuration_reads_the_node() -> None:
+    edits = ("H=hidden, eps=1e-6 ", "H=hidden, epss=1e-6 ", "  eps = 1e-6\n", "  eps = 2·out.eps\n")
+    with pytest.raises(SpecError) as caught:
+        check(edited(*edits))
+    assert [d.code for d in caught.value.diagnostics] == ["E231"]
+
+
 def test_the_small_spec_is_right() -> None:
     model = check(MINI)
     assert [n.variant_name for n in model.in_layer(1)] == ["qkv_full", "core_full", "o_proj_full", "add"]
@@ -248,7 +276,8 @@ WRONG: dict[str, tuple[tuple[str, ...], str, str, str, str]] = {
     "rounding of nothing": (("round embed.mul", "round embed.scale"), "E270", "embed.scale", "no constant or `let` named `scale`", ""),
     "value for no class": (('full: "full"', 'ful: "full"'), "E212", "each", "no layer class `ful`", "`full`"),
     "value missing for layers": ((', full: "full"', ""), "E271", "each", "no value for layers 1, 3", ""),
-    "value that is no number": (("  eps = 1e-6\n", "  eps = √hidden\n"), "E271", "√hidden\n", "exact value", ""),
+    "value that is no number": (("  eps = 1e-6\n", "  eps = 2·T\n"), "E271", "2·T\n", "expected a number", ""),
+    "value of a constant that differs": (("  eps = 1e-6\n", "  eps = core.scale\n"), "E201", "core.scale", "unknown name `core.scale`", "core.scale`"),
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def test_a_scalar_operand_multiplies_the_whole_sum() -> None:
 
 
 def test_short_rows_share_a_program() -> None:
-    kernel = shipped("sigmoidGate", H=64)
+    kernel = shipped("sigmoidGate", N=64)
     assert "ROWS" in emit(kernel)
     assert_right(kernel, operands(kernel, {"R0": 37}, torch.float16))
 

@@ -1,0 +1,27 @@
+"""Scalar functions that the nodes of google/gemma-3-270m@1.0 share."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def inv_freq(theta: float, denom: int, active: int, i: Tensor) -> Tensor:
+    """invFreq(theta, denom, active, i) = if i < active then theta^(-(2 · i / denom)) else 0"""
+    return torch.where(i < active, theta ** -((2 * i).double() / denom), 0)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """sigmoid(x) = 1 / (1 + exp(-x))
+    computed as (if x ≥ 0 then 1 else exp(-abs(x))) / (1 + exp(-abs(x)))
+    """
+    return torch.where(x >= 0, 1, torch.exp(-torch.abs(x))) / (1 + torch.exp(-torch.abs(x)))
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """geluTanh(x) = 1 / 2 · x · (1 + tanh(√(2 / π) · (x + 0.044715 · x³)))
+    computed as x · sigmoid(2 · √(2 / π) · (x + 0.044715 · x³))
+    """
+    return x * sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))

@@ -1,0 +1,98 @@
+"""`geluMul` as node mlp_act.
+
+    y[t, i] = geluTanh(gu[t, i]) · gu[t, 2048 + i]
+
+Spec Key  google/gemma-3-270m@1.0:layers[*].mlp.act
+Schedule  pointwise: no reduction: each element of `i` stands alone
+Tensor    gu [T, 4096], activation
+Tensor    y [T, 2048], activation, result
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from .launch import Config, Configs, Operand, bind, on, pick
+
+
+@triton.jit
+def sigmoid(x):
+    """sigmoid(x) = 1 / (1 + exp(-x))
+
+    computed as (if x ≥ 0 then 1 else exp(-abs(x))) / (1 + exp(-abs(x)))
+    """
+    t1 = tl.exp(-tl.abs(x))
+    return tl.where(x >= 0, 1.0, t1) / (1.0 + t1)
+
+
+@triton.jit
+def gelu_tanh(x):
+    """geluTanh(x) = 1 / 2 · x · (1 + tanh(√(2 / π) · (x + 0.044715 · x³)))
+
+    computed as x · sigmoid(2 · √(2 / π) · (x + 0.044715 · x³))
+    """
+    return x * sigmoid(1.5957691216057308 * (x + 0.044715 * (x * x * x)))
+
+
+@triton.jit
+def mlp_act_kernel(
+    gu_ptr,
+    y_ptr,
+    gu_stride_t,
+    y_stride_t,
+    BLOCK: tl.constexpr,
+):
+    """One program: BLOCK columns of one row."""
+    t = tl.program_id(0)
+    i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    i_in = i < 2048 if 2048 % BLOCK != 0 else tl.full((BLOCK,), True, tl.int1)
+    gu_row = gu_ptr + t * gu_stride_t
+    y_row = y_ptr + t * y_stride_t
+    gu = tl.load(gu_row + i, mask=i_in, other=0.0).to(tl.float32)
+    gu_p2048 = tl.load(gu_row + (i + 2048), mask=i_in, other=0.0).to(tl.float32)
+    y = gelu_tanh(gu) * gu_p2048
+    tl.store(y_row + i, y.to(y_ptr.dtype.element_ty), mask=i_in)
+
+
+CONFIGS: Configs = {
+    "sm_80": {
+        2: (Config(None, 4, 1, {"BLOCK": 1024}),),
+        4: (Config(None, 8, 1, {"BLOCK": 1024}),),
+    },
+    "sm_90": {
+        2: (Config(None, 4, 1, {"BLOCK": 1024}),),
+        4: (Config(None, 8, 1, {"BLOCK": 1024}),),
+    },
+    "sm_100": {
+        2: (Config(None, 4, 1, {"BLOCK": 1024}),),
+        4: (Config(None, 8, 1, {"BLOCK": 1024}),),
+    },
+}
+
+OPERANDS = (
+    Operand("gu", ("T", 4096)),
+    Operand("y", ("T", 2048), like="gu", output=True),
+)
+
+
+def mlp_act(gu: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
+    """Launches `geluMul` on the current stream of `gu`'s device.
+
+        y[t, i] = geluTanh(gu[t, i]) · gu[t, 2048 + i]
+
+    gu: [T, 4096], activation.
+    Returns y [T, 2048]: `out` if it is given, else new.
+
+    Storage is bfloat16, float16 or float32. Raises TypeError and ValueError for arguments it does not take.
+    """
+    sizes, (y,) = bind(OPERANDS, (gu,), (out,))
+    T = sizes["T"]
+    if y.numel() == 0:
+        return y
+    config = pick(CONFIGS, gu, T)
+    grid = (T, triton.cdiv(2048, config.tiles["BLOCK"]))
+    with on(gu.device):
+        mlp_act_kernel[grid](gu, y, gu.stride(0), y.stride(0), **config.options())
+    return y
