@@ -19,7 +19,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
-    ("files", ("targets", "render", "manifest", "emit", "dump", "dump_kernel", "page")),
+    ("files", ("targets", "render", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
+               "compare_nodes")),
     ("evidence", ("evidence",)),
     ("commands", ("inputs", "pipeline", "ahead", "models", "api", "cli", "__main__")),
 )  # fmt: skip
@@ -104,6 +105,7 @@ LIGHT = {
     "show": ["show", "google/gemma-4-31B"],
     "fmt": ["fmt", "--check", "specs/gemma4.spec"],
     "list": ["list"],
+    "diff": ["diff", "specs/gemma4.spec", "google/gemma-4-31B"],
 }
 TELL = "import sys; from specc.cli import run; s = run({!r}); print(s, sorted(m for m in {!r} if m in sys.modules))"
 

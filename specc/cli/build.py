@@ -29,10 +29,18 @@ def build(
     ] = [],  # noqa: B006
     tiles: Annotated[Path | None, typer.Option(help="A tile table whose rows come before the shipped ones.")] = None,
     dump_stage: Annotated[str | None, typer.Option(help="Print syntax, model, kernels or files, and stop.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Build again on every save, until Ctrl-C.")] = False,
     json: Json = False,
 ) -> None:
     """Write the kernels, the reference model and the page of a Model Spec."""
     options, spec = Options(chosen_targets(target), tiles), find_model(name)
+    if watch:
+        if check or compile or dump_stage is not None or json:
+            raise typer.BadParameter("--watch goes with --target, --out and --tiles only")
+        from specc.cli.watch import watch as build_on_save
+
+        build_on_save(spec, out, options)
+        return
     if dump_stage is not None:
         print(pipeline.dump(spec, dump_stage, options), end="")
         return
@@ -60,9 +68,7 @@ def _build(spec: Path, out: Path, options: Options, quiet: bool) -> dict[str, ob
     done = pipeline.build(spec, out, options)
     print_warnings(done.warnings)
     if not quiet:
-        print(build_text(done))
-        for name in done.written.kept if done.written else ():
-            print(f"  kept {name}: its node is gone, but it was edited by hand")
+        print("\n".join([build_text(done), *kept_lines(done)]))
     return {"ok": True, **build_values(done)}
 
 
@@ -84,6 +90,11 @@ def build_text(done: Build) -> str:
         return f"{head}, up to date"
     removed = f", {len(done.written.removed)} removed" if done.written.removed else ""
     return f"{head}, {len(done.written.wrote)} written{removed}"
+
+
+def kept_lines(done: Build) -> list[str]:
+    kept = done.written.kept if done.written else ()
+    return [f"  kept {name}: its node is gone, but it was edited by hand" for name in kept]
 
 
 def _check(spec: Path, out: Path, options: Options, quiet: bool) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from specc.format import format_value
 from specc.formula_text import expr_text, formula_text
@@ -70,7 +70,12 @@ def _main(bound: BoundOp) -> str | None:
 
 
 def functions(formulas: Iterator[Formula]) -> tuple[ScalarDef, ...]:
-    """The scalar functions that formulas name, those that these name among them, sorted by name."""
+    """The scalar functions that formulas name; see `called`."""
+    return called(e for f in formulas for e in (*(r.step for r in f.recs), *(q.expr for q in f.equations)))
+
+
+def called(exprs: Iterable[Expr]) -> tuple[ScalarDef, ...]:
+    """The scalar functions that `exprs` name, those that these name among them, sorted by name."""
     found: dict[str, ScalarDef] = {}
 
     def visit(e: Expr) -> None:
@@ -81,9 +86,8 @@ def functions(formulas: Iterator[Formula]) -> tuple[ScalarDef, ...]:
                 if x.fn.computed is not None:
                     visit(x.fn.computed)
 
-    for formula in formulas:
-        for expr in (*(r.step for r in formula.recs), *(q.expr for q in formula.equations)):
-            visit(expr)
+    for expr in exprs:
+        visit(expr)
     return tuple(found[name] for name in sorted(found))
 
 
