@@ -99,13 +99,14 @@ def constant_texts(node: NodeVariant) -> Table:
 
 
 def application_texts(node: NodeVariant) -> Table:
-    """By label what each application reads and gives: `x=q, w=wq -> qn`."""
+    """By label what each application reads and gives: `x=q, w=wq -> qn`; several results are named too."""
     return {a.label or str(n or ""): _application(a) for n, a in enumerate(node.applications)}
 
 
 def _application(a: Application) -> str:
     reads = [f"{r.operand}={_read(r)}" for r in a.reads] + [f"{operand}={name}" for operand, name in a.weights]
-    writes = [name for w in a.writes for name, _ in w.views]
+    several = len(a.writes) > 1
+    writes = [f"{w.operand}={name}" if several else name for w in a.writes for name, _ in w.views]
     return f"{', '.join(reads)} -> {', '.join(writes)}"
 
 
