@@ -123,6 +123,22 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     )
 
 
+def lower_parts(formula: Formula, setting: Setting) -> tuple[Kernel, ...]:
+    """One kernel; where no schedule takes all results together, one for the results of each shape, named after the
+    first of them. Raises NoSchedule."""
+    try:
+        return (lower_formula(formula, setting),)
+    except NoSchedule:
+        shapes = dict.fromkeys(t.dims for t in formula.outputs)
+        if formula.recs or len(shapes) == 1:
+            raise
+    parts = [tuple(q for q in formula.equations if q.tensor.dims == dims) for dims in shapes]
+    return tuple(
+        lower_formula(replace(formula, equations=p), replace(setting, name=f"{setting.name}_{p[0].tensor.name}"))
+        for p in parts
+    )
+
+
 def _needed(formula: Formula, schedule: Schedule, lowered: Formula) -> set[str]:
     """Inputs that are read, and those that alone have a size that is used."""
     needed = {a.operand for a in accesses(schedule)}
@@ -199,7 +215,8 @@ def _wide(t: FormulaTensor, setting: Setting) -> bool:
 
 
 def lower_node(model: Model, node: NodeVariant) -> tuple[Kernel, ...]:
-    """The kernels of one node: one a phase, shared by its applications. Raises NoSchedule."""
+    """The kernels of one node: one a phase, shared by its applications, or more (see `lower_parts`). Raises
+    NoSchedule."""
     found: list[Kernel] = []
     for phase, bound in node.bound:
         name = node.variant_name if len(node.bound) == 1 else f"{node.variant_name}_{phase}"
@@ -207,7 +224,7 @@ def lower_node(model: Model, node: NodeVariant) -> tuple[Kernel, ...]:
             formula, extents = shared_formula(bound)
         except Apart as apart:
             raise NoSchedule(node.op.name, (("all", f"{apart}; give `{node.path}` one row for each"),)) from apart
-        found.append(lower_formula(formula, _setting(model, node, name, phase, bound, extents)))
+        found += lower_parts(formula, _setting(model, node, name, phase, bound, extents))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from specc.kernels import Access, Axis, RowReduction, Stage, Store
 from specc.lower.access import Reader, depends_on
-from specc.lower.draft import Fit, NoFit, shared_axes, static
+from specc.lower.draft import Fit, NoFit, rows_and_inner, static
 from specc.lower.names import Names, names_of
 from specc.lower.tabulate import Tabulator
 from specc.ops import (
@@ -33,8 +33,9 @@ ONE, ZERO = Num(Fraction(1)), Num(Fraction(0))
 
 
 def row_reduction(formula: Formula) -> Fit:
-    """Raises NoFit when a reduction depends on the last axis of the result or runs over another extent."""
-    *rows, inner = shared_axes(formula)
+    """Raises NoFit when a reduction depends on the last axis of the results or runs over another extent. A result may
+    lack that axis: it is one value a row."""
+    formula, rows, inner = rows_and_inner(formula)
     if not any(isinstance(n, Reduce | Softmax) for q in formula.equations for n in walk(q.expr)):
         raise NoFit("it has no reduction")
     length = static(inner.extent, f"the row `{inner.var}`")
@@ -54,7 +55,7 @@ def row_reduction(formula: Formula) -> Fit:
         for q, v in zip(formula.equations, values, strict=True)
     )
     row_loads, loads, vectors = _split(read.accesses, row_vars, inner.var)
-    schedule = RowReduction(tuple(rows), inner, row_loads, loads, vectors, tuple(stages), stores)
+    schedule = RowReduction(rows, inner, row_loads, loads, vectors, tuple(stages), stores)
     what = ", then ".join(f"{s.op} over `{inner.var}`" for s in stages)
     return Fit(schedule, tuple(tables.tables), f"every reduction runs over the whole row: {what}")
 

@@ -38,6 +38,8 @@ def pointwise() -> list[Case]:
         Case("residual", "pointwise", {"H": 4, "r": Fraction("0.5")}, lead=1),
         Case("residual", "pointwise", {"H": 4, "layer_scalar": True}, lead=1, given=("s",)),
         Case("embed", "gather", {"V": 7, "H": 3, "mul": Fraction("2.5")}, lead=1, index={"tokens": lambda n: (0, 6)}),
+        Case("gdnGates", "pointwise", {"H": 4}, lead=1),
+        Case("scaled", "pointwise", {"H": 4, "mul": Fraction("0.3")}, lead=2),
         *conv,
         *turns,
     ]
@@ -48,6 +50,8 @@ def rows() -> list[Case]:
         Case("embed", "row_reduction", {"V": 7, "H": 3, "norm": True, "eps": Fraction("1e-6")}, lead=1,
              index={"tokens": lambda n: (0, 6)}),
         Case("softmax", "row_reduction", {"L": 5}, lead=1, index={"n": lambda n: (0, 5)}),
+        Case("gdnStep", "row_reduction", {"Hv": 4, "Hk": 2, "Dk": 3, "Dv": 2}),
+        Case("gdnStep", "row_reduction", {"Hv": 3, "Hk": 3, "Dk": 1, "Dv": 5}),
     ]  # fmt: skip
 
 

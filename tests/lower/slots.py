@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specc.kernels import Access, Attention, Axis, Contraction, Kernel, Pointwise, RowReduction, Store, Table
-from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, Pi, Rounded, Select, Size, Sort, Var
+from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, Pi, Rounded, Select, Size, Sort, Var, free_vars
 
 Array = npt.NDArray[Any]
 Env = dict[str, Array]
@@ -165,7 +165,8 @@ class Machine:
             env[stage.name] = value(stage.finish, {**env, stage.raw: raw}, self.sizes)
             assert env[stage.name].shape[-1:] in ((), (1,)), "a finish depends on the inner axis"
         for s in r.stores:
-            self.store(env, s, shape)
+            inside = any(r.inner.var in free_vars(i) for i in s.indices)
+            self.store(env, s, shape if inside else (*shape[:-1], 1))
 
     def contraction(self, c: Contraction) -> None:
         env = self.loops(*c.rows, c.columns, c.inner)

@@ -16,13 +16,13 @@ from specc.instantiate import instantiate
 from specc.ir import BoundOp, Model, NodeVariant, Phase, Role, WireRead
 from specc.library import load_library
 from specc.lower.applications import Apart, shared_formula
-from specc.lower.lower import NoSchedule, Setting, lower_formula, lower_model, lower_node
+from specc.lower.lower import NoSchedule, Setting, lower_formula, lower_model, lower_node, lower_parts
 from specc.ops import Expr, Formula, Num, Size, Sort
 from specc.parse_spec import parse_spec
 from specc.source import Source
 from specc.targets.triton.target import emit_all
 from specc.typecheck.model import check_model
-from tests.lower.cases import formula_of, kernel_of
+from tests.lower.cases import Case, assert_lowered, formula_of, kernel_of, operands
 from tests.lower.slots import value
 from tests.typecheck.mini import MINI
 
@@ -195,3 +195,14 @@ def test_two_kernels_of_one_name_are_no_files() -> None:
     for clash in ([kernel, kernel], [replace(kernel, name="launch")]):
         with pytest.raises(SpecError, match="E229"):
             emit_all(clash)
+
+
+@pytest.mark.parametrize(("op", "sizes"), [("causalConvSiluFrom", {"T": 2}), ("causalConvSiluFrom", {"T": 6}),
+                                           ("causalConvSiluStep", {"B": 3})])  # fmt: skip
+def test_results_of_different_shapes_have_a_kernel_each(op: str, sizes: dict[str, int]) -> None:
+    formula = Case(op, "", {"C": 5, "K": 4, "W": 3}).formula()
+    kernels = lower_parts(formula, Setting("conv"))
+    assert [k.name for k in kernels] == ["conv_c2", "conv_y"]
+    for kernel in kernels:
+        assert kernel.schedule_name == "pointwise"
+        assert_lowered(kernel, operands(kernel.formula, sizes, 0), sizes)

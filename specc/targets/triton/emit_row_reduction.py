@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specc.kernels import Access, Kernel, RowReduction, Stage
+from specc.kernels import Access, Kernel, RowReduction, Stage, Store
 from specc.ops import Expr, Num, free_vars
 from specc.targets.triton.emit_pointwise import fitting, main_operand
 from specc.targets.triton.names import local_names
@@ -111,6 +111,11 @@ class _Printer:
         whole = f"tl.sum({name}, {axis})" if stage.op == "Σ" else f"tl.reduce({name}, {axis}, larger)"
         return whole + view
 
+    def stores(self, stores: Sequence[Store]) -> tuple[list[str], list[str]]:
+        """Statements that compute what is stored, and those that store it."""
+        results, names = self.scope.values(stores)
+        return results, [line for s, n in zip(stores, names, strict=True) for line in self.scope.store(s, n)]
+
     def needed(self, exprs: Sequence[Expr | None], known: Sequence[str]) -> list[Access]:
         """Accesses that `exprs` read, with those that their places depend on, in order, but for `known` ones."""
         wanted: dict[str, None] = {}
@@ -138,11 +143,10 @@ class _Whole(_Printer):
             columns.append(f"{self.var}_in = {self.var} < {self.length}")
         loads = [line for a in self.accesses.values() for line in self.scope.load(a)]
         stages = [self.stage(s, [], None) for s in self.r.stages]
-        results, names = self.scope.values(self.r.stores)
-        stores = [line for s, n in zip(self.r.stores, names, strict=True) for line in self.scope.store(s, n)]
+        results, stores = self.stores(self.r.stores)
         return {
             "columns": columns, "loads": loads, "stages": stages, "results": results, "stores": stores, "kept": [],
-            "sweep": "",
+            "sweep": "", "row_results": [],
         }  # fmt: skip
 
 
@@ -151,7 +155,8 @@ class _Pieces(_Printer):
 
     def values(self) -> dict[str, object]:
         resident = self.length <= LONGEST_RESIDENT
-        uses = [self._exprs(s) for s in self.r.stages] + [[s.value for s in self.r.stores]]
+        inside = [s for s in self.r.stores if self.var in self.scope.depends(*s.indices)]
+        uses = [self._exprs(s) for s in self.r.stages] + [[s.value for s in inside]]
         passes = [self.needed(exprs, ()) for exprs in uses]
         first = {a.name: n for n, found in reversed(list(enumerate(passes))) for a in found}
         last = {a.name: n for n, found in enumerate(passes) for a in found}
@@ -161,12 +166,12 @@ class _Pieces(_Printer):
             loads = self._loads(passes[n], n, first, kept)
             stages.append(self.stage(stage, loads, "part"))
         loads = self._loads(passes[-1], len(passes) - 1, first, kept)
-        results, names = self.scope.values(self.r.stores)
-        stores = [line for s, n in zip(self.r.stores, names, strict=True) for line in self.scope.store(s, n)]
+        results, stores = self.stores(inside)
+        once = [line for part in self.stores([s for s in self.r.stores if s not in inside]) for line in part]
         sweep = f"{'tl.static_range' if resident else 'range'}(0, {self.length}, TILE)"
         return {
             "columns": self._columns(resident), "loads": loads, "stages": stages, "results": results, "stores": stores,
-            "kept": kept, "sweep": sweep,
+            "kept": kept, "sweep": sweep, "row_results": once,
         }  # fmt: skip
 
     def _exprs(self, stage: Stage) -> list[Expr | None]:
