@@ -1,0 +1,168 @@
+"""`specc diff`: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specc.cli import run
+from specc.cli.diff import KEPT, LONG, change_lines, short_text
+from specc.compare import Change, Kind
+from specc.resources import shipped
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+GEMMA = shipped("specs") / "gemma4.spec"
+KEY = "example/tiny@1.0"
+Diff = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def specs(tmp_path: Path) -> tuple[Path, Path]:
+    """The small example twice, each with its own op library."""
+    for side in ("old", "new"):
+        (tmp_path / side).mkdir()
+        for name in ("tiny.spec", "own.ops"):
+            (tmp_path / side / name).write_text((EXAMPLES / name).read_text())
+    return tmp_path / "old" / "tiny.spec", tmp_path / "new" / "tiny.spec"
+
+
+@pytest.fixture
+def diff(capsys: pytest.CaptureFixture[str]) -> Diff:
+    """`specc diff ARGUMENTS`: exit status, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = run(["diff", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return call
+
+
+def edit(path: Path, *edits: tuple[str, str]) -> None:
+    text = path.read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def test_a_changed_constant_is_one_line_with_the_files_that_it_touches(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[1], ("scale=1/8", "scale=1/4"))
+    assert diff(*specs) == (
+        1,
+        f"{KEY}:layers[*].attn.core scale: 0.125 → 0.25\n"
+        "  rewritten  README.md\n"
+        "  rewritten  torch/nodes/attn.py\n"
+        "  rewritten  triton/attn_core_decode.py\n"
+        "  rewritten  triton/attn_core_prefill.py\n",
+        "",
+    )
+
+
+def test_another_writing_is_one_line_and_status_0(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[1], ("hidden = 96", "hidden   =  2·48 # as before"))
+    assert diff(*specs) == (0, "same meaning: only formatting differs\n", "")
+
+
+def test_rows_in_another_order_are_the_same_meaning_and_files_still_named(diff: Diff, specs: tuple[Path, Path]) -> None:
+    rows = {
+        name: line for line in specs[1].read_text().splitlines() for name in ("add1", "add2") if f"| {name} " in line
+    }
+    edit(specs[1], (rows["add1"], "HERE"), (rows["add2"], rows["add1"]), ("HERE", rows["add2"]))
+    status, out, _ = diff(*specs)
+    assert status == 0
+    assert out.splitlines()[:2] == ["same meaning: only order or wording differs", "  rewritten  README.md"]
+
+
+def test_a_key_and_a_path_of_one_spec_are_the_same(diff: Diff) -> None:
+    assert diff("google/gemma-4-31B", GEMMA) == (0, "same meaning: only formatting differs\n", "")
+
+
+def test_lines_of_a_formula_stand_below_the_first_node_of_its_op(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[1].with_name("own.ops"), ("√(v + eps)", "√(v + 2·eps)"))
+    status, out, _ = diff(*specs)
+    head = f"{KEY}:layers[*].norm1 formula layernorm"
+    lines = out.splitlines()
+    assert status == 1 and lines[0] == head
+    assert lines[1].startswith("  - y[.., i] = ") and lines[1].endswith("+ eps) · w[i]")
+    assert lines[2].startswith("  + y[.., i] = ") and lines[2].endswith("+ 2 · eps) · w[i]")
+    assert lines[3:5] == [
+        f"{KEY}:layers[*].norm2 formula layernorm: as above",
+        f"{KEY}:final_norm formula layernorm: as above",
+    ]
+    assert [line.split()[1] for line in lines[5:]] == [
+        "README.md", "torch/nodes/trunk.py", "triton/final_norm.py", "triton/norm1.py", "triton/norm2.py"
+    ]  # fmt: skip
+
+
+def test_files_of_a_renamed_node_come_and_go(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[1], ("| norm2      |", "| norm_two   |"))
+    status, out, _ = diff(*specs)
+    assert status == 1 and out.startswith(f"{KEY}:layers[*].norm2 node renamed: norm2 → norm_two\n")
+    assert "  removed    triton/norm2.py\n" in out and "  added      triton/norm_two.py\n" in out
+
+
+def test_the_report_for_a_program_has_whole_values(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[1], ("out.weight", f"{'o' * 200}.weight"), ("scale=1/8", "scale=1/4"))
+    status, out, _ = diff(*specs, "--json")
+    found: Any = json.loads(out)
+    node = f"{KEY}:layers[*].attn."
+    weights = "model.layers.{i}.out.weight", f"model.layers.{{i}}.{'o' * 200}.weight"
+    assert status == 1 and not found["ok"]
+    assert [tuple(c.values()) for c in found["changes"]] == [
+        (f"{node}core", None, "constant", "scale", "0.125", "0.25"),
+        (f"{node}out", None, "weight", "w", *weights),
+    ]
+    assert list(found["changes"][0]) == ["key", "variant", "kind", "name", "old", "new"]
+    assert {"file": "triton/attn_core_decode.py", "effect": "rewritten"} in found["files"]
+    assert json.loads(diff(specs[0], specs[0], "--json")[1]) == {"ok": True, "changes": [], "files": []}
+
+
+def test_mistakes_of_both_files_are_told_together(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[0], ("| add1       | residual ", "| add1       | residul  "))
+    edit(specs[1], ("eps=1e-5", "esp=1e-5"))
+    status, out, err = diff(*specs)
+    assert (status, out) == (2, "")
+    assert f"{specs[0]}:" in err and "E230" in err and f"{specs[1]}:" in err and "E231" in err
+    status, out, err = diff(*specs, "--json")
+    codes = [e["code"] for e in json.loads(out)["errors"]]
+    assert (status, err) == (2, "") and {"E230", "E231"} <= set(codes)
+
+
+def test_a_mistake_that_both_share_is_told_once(diff: Diff, specs: tuple[Path, Path]) -> None:
+    status, _, err = diff(specs[0].with_name("none.spec"), specs[0].with_name("none.spec"))
+    assert status == 2 and err.count("E501") == 1
+
+
+def test_a_long_value_is_shown_around_its_first_difference() -> None:
+    old, new = "a" * 300, "a" * 200 + "b" * 100
+    (line,) = change_lines([Change("m@1", Kind.CONFIG, "x", old, new)])
+    shown = f"…{'a' * KEPT}{'b' * (LONG - KEPT)}…"
+    assert line == f"m@1 config x: …{'a' * LONG}… → {shown}" and len(shown) == LONG + 2
+
+
+def test_what_a_terminal_would_obey_is_written_out() -> None:
+    change = Change("m@1", Kind.MODEL, "about", "a\x1b[2J", "b\u202e")
+    assert change_lines([change]) == ["m@1 model about: a\\x1b[2J → b\\u202e"]
+    assert short_text(change) == "model about a\\x1b[2J → b\\u202e"
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (Change("m@1:layers[*].n", Kind.CONSTANT, "eps", "1", "2", "global"), "n (global) eps 1 → 2"),
+        (Change("m@1:head", Kind.OP, "", "a", "b"), "head op a → b"),
+        (Change("m@1:head", Kind.NODE, "", None, "row"), "head node added: row"),
+        (Change("m@1:head", Kind.CONSTANT, "r", "1", None), "head r removed: 1"),
+        (Change("m@1", Kind.RENAMED, "size", "a", "b"), "size renamed a → b"),
+        (Change("m@1", Kind.OUTPUT, "", "a", "b"), "output a → b"),
+        (Change("m@1:layers[*].n", Kind.FORMULA, "norm", "y = 1", "y = 2"), "n formula norm"),
+    ],
+)
+def test_a_change_in_a_few_words(change: Change, text: str) -> None:
+    assert short_text(change) == text
