@@ -103,6 +103,7 @@ LIGHT = {
     "rebuild": ["build", "specs/gemma4.spec", "--out", "{tmp}"],
     "drift": ["build", "specs/gemma4.spec", "--out", "{tmp}", "--check"],
     "show": ["show", "google/gemma-4-31B"],
+    "config": ["config", "google/gemma-4-31B"],
     "fmt": ["fmt", "--check", "specs/gemma4.spec"],
     "list": ["list"],
     "diff": ["diff", "specs/gemma4.spec", "google/gemma-4-31B"],

@@ -9,18 +9,20 @@ import typer
 
 from specc import pipeline
 from specc.cli.output import FAILED, count, print_json, print_warnings
-from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.emit import Drift
 from specc.inputs import TARGETS, Options
 from specc.models import find_model
 from specc.pipeline import Build
 
-Spec = Annotated[str, typer.Argument(metavar="SPEC", help="A Model Spec: specs/gemma4.spec, google/gemma-4-31B.")]
+Specs = Annotated[
+    list[str], typer.Argument(metavar="SPEC…", help="Model Specs: specs/gemma4.spec, google/gemma-4-31B.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 
 def build(
-    name: Spec,
+    names: Specs,
     target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
     out: Annotated[Path, typer.Option(help="Where the folder of the model goes.")] = Path("generated"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a build would.")] = False,
@@ -32,28 +34,61 @@ def build(
     watch: Annotated[bool, typer.Option("--watch", help="Build again on every save, until Ctrl-C.")] = False,
     json: Json = False,
 ) -> None:
-    """Write the kernels, the reference model and the page of a Model Spec."""
-    options, spec = Options(chosen_targets(target), tiles), find_model(name)
-    if watch:
-        if check or compile or dump_stage is not None or json:
+    """Write the kernels, the reference model and the page of Model Specs."""
+    options, specs = Options(chosen_targets(target), tiles), chosen_specs(names, out)
+    if watch or dump_stage is not None:
+        if len(specs) > 1:
+            raise typer.BadParameter("--watch and --dump-stage take one spec")
+        if watch and (check or compile or dump_stage is not None or json):
             raise typer.BadParameter("--watch goes with --target, --out and --tiles only")
-        from specc.cli.watch import watch as build_on_save
-
-        build_on_save(spec, out, options)
+        _follow(specs[0], out, options, dump_stage)
         return
+    reports: list[dict[str, object]] = []
+    faults = Collector()
+    for spec in specs:
+        try:
+            reports.append(_one(spec, out, options, check, tuple(dict.fromkeys(compile)), json))
+        except SpecError as error:
+            faults.take(error)
+    faults.finish()
+    ok = all(report["ok"] for report in reports)
+    if json:
+        print_json(reports[0] if len(reports) == 1 else {"ok": ok, "specs": reports})
+    if not ok:
+        raise typer.Exit(FAILED)
+
+
+def chosen_specs(names: list[str], out: Path) -> tuple[Path, ...]:
+    """The specs that `names` mean, each once. Raises SpecError; E503 where two would be built into one folder."""
+    folders: dict[Path, Path] = {}
+    for spec in dict.fromkeys(map(find_model, names)):
+        folder = pipeline.folder_of(spec, out)
+        other = folders.setdefault(folder, spec)
+        if other.resolve() != spec.resolve():
+            message = f"`{other}` and `{spec}` would both be built into `{folder}`"
+            raise SpecError([Diagnostic("E503", message, None, "give one of them another name")])
+    return tuple(folders.values())
+
+
+def _follow(spec: Path, out: Path, options: Options, dump_stage: str | None) -> None:
     if dump_stage is not None:
         print(pipeline.dump(spec, dump_stage, options), end="")
         return
-    report = _check(spec, out, options, json) if check else _build(spec, out, options, json)
-    if compile:
-        from specc.cli.compile import compile_all
+    from specc.cli.watch import watch as build_on_save
 
-        compiled = compile_all(spec, tuple(dict.fromkeys(compile)), options, json)
-        report = {**report, **compiled, "ok": report["ok"] and compiled["ok"]}
-    if json:
-        print_json(report)
-    if not report["ok"]:
-        raise typer.Exit(FAILED)
+    build_on_save(spec, out, options)
+
+
+def _one(
+    spec: Path, out: Path, options: Options, check: bool, archs: tuple[str, ...], quiet: bool
+) -> dict[str, object]:
+    report = _check(spec, out, options, quiet) if check else _build(spec, out, options, quiet)
+    if not archs:
+        return report
+    from specc.cli.compile import compile_all
+
+    compiled = compile_all(spec, archs, options, quiet)
+    return {**report, **compiled, "ok": report["ok"] and compiled["ok"]}
 
 
 def chosen_targets(names: list[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from specc import __version__
-from specc.cli import build, check, diff, evaluate, format, show
+from specc.cli import build, check, config, diff, evaluate, format, show
 from specc.cli.output import BAD_INPUT, print_errors
 from specc.diagnostics import Diagnostic, SpecError
 
@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 app.command("build")(build.build)
 app.command("show")(show.show)
+app.command("config")(config.config)
 app.command("list")(show.list_models)
 app.command("fmt")(format.fmt)
 app.command("check")(check.check)

@@ -27,7 +27,8 @@ Dim = int | str | Callable[[Sizes], int]
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor argument. `like`: the operand whose storage type it shares. `wide`: offsets have 64 bits."""
+    """A tensor argument. `like`: the operand whose storage type it shares. `wide`: offsets have 64 bits.
+    `accumulator`: stored in the type that kernels compute in."""
 
     name: str
     dims: tuple[Dim, ...]
@@ -35,6 +36,7 @@ class Operand:
     index: bool = False
     output: bool = False
     wide: bool = False
+    accumulator: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,8 @@ def _check_kind(operand: Operand, tensors: Mapping[str, torch.Tensor]) -> None:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{operand.name} is a {type(tensor).__name__}, not a tensor")
     same = f" as {operand.like} is" if operand.like else ""
-    allowed = INTEGERS if operand.index else (tensors[operand.like].dtype,) if operand.like else STORAGE
+    own = (SCRATCH,) if operand.accumulator else (tensors[operand.like].dtype,) if operand.like else STORAGE
+    allowed = INTEGERS if operand.index else own
     if tensor.dtype not in allowed:
         names = ", ".join(str(d).removeprefix("torch.") for d in allowed)
         raise TypeError(f"{operand.name} holds {str(tensor.dtype).removeprefix('torch.')}, not {names}{same}")
@@ -160,7 +163,7 @@ def _dims(operand: Operand) -> str:
 
 def _empty(operand: Operand, tensors: Mapping[str, torch.Tensor], sizes: Sizes) -> torch.Tensor:
     like = tensors[operand.like or next(iter(tensors))]
-    dtype = like.dtype if like.is_floating_point() else torch.float32
+    dtype = like.dtype if like.is_floating_point() and not operand.accumulator else SCRATCH
     return torch.empty(_shape(operand, sizes), dtype=dtype, device=like.device)
 
 
