@@ -49,8 +49,7 @@ def _both(*names: str) -> list[Side]:
         try:
             found.append(_side(name))
         except SpecError as error:
-            for d in error.diagnostics:
-                report.error(d.code, d.message, d.span, d.help)
+            report.take(error)
     report.finish()
     return found
 
