@@ -28,6 +28,11 @@ class Block:
     language: str
     text: str
 
+    @property
+    def status(self) -> int:
+        """With which its commands end: `<!-- status 1 -->`."""
+        return int(self.note.removeprefix("status ")) if self.note.startswith("status ") else 0
+
     def __str__(self) -> str:
         return f"{self.document.relative_to(ROOT)}: {self.text.splitlines()[0][:40]}"
 
@@ -42,13 +47,15 @@ def blocks() -> list[Block]:
 
 EXCERPTS = [b for b in blocks() if b.note.startswith("excerpt ")]
 PROGRAMS = [b for b in blocks() if b.language == "python" and not b.note]
+CONSOLES = [b for b in blocks() if b.language == "console"]
 COMMANDS = [
-    (str(b.document.relative_to(ROOT)), line.removeprefix("$ "))
-    for b in blocks()
-    if b.language == "console"
+    (str(b.document.relative_to(ROOT)), line.removeprefix("$ "), b.status)
+    for b in CONSOLES
     for line in b.text.splitlines()
     if line.startswith("$ specc ")
 ]
+SESSIONS = [b for b in CONSOLES if b.text.startswith("$ specc ") and "\n$ " not in b.text and b.text.count("\n") > 1]
+"""One command and all that it prints."""
 
 
 @pytest.mark.parametrize("block", EXCERPTS, ids=str)
@@ -77,12 +84,23 @@ def test_programs_in_the_documents_run(block: Block, monkeypatch: pytest.MonkeyP
     exec(compile(block.text, str(block), "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize(("document", "command"), COMMANDS)
+@pytest.mark.parametrize(("document", "command", "status"), COMMANDS)
 def test_commands_in_the_documents_work(
-    document: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    document: str, command: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert run(shlex.split(command.replace("/tmp/generated", str(tmp_path)))[1:]) == 0
+    assert run(shlex.split(command.replace("/tmp/generated", str(tmp_path)))[1:]) == status
+
+
+@pytest.mark.parametrize("block", SESSIONS, ids=str)
+def test_a_command_prints_what_the_document_shows(
+    block: Block, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    command, _, printed = block.text.partition("\n")
+    capsys.readouterr()
+    run(shlex.split(command)[2:])
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))

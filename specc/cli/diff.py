@@ -89,6 +89,8 @@ def short_text(change: Change) -> str:
     """A change in a few words, without the model: `attn.rope (sliding) theta 10000 → 20000`."""
     key, colon, node = _where(change).partition(":")
     path = node.removeprefix("layers[*].")
+    if change.kind == "node":
+        return f"{path} {'added' if change.old is None else 'removed'}"
     head = f"{path} {_what(change)}" if colon else _what(change)
     return visible(head if _lines(change) else f"{head}{_values(change).removeprefix(':')}")
 

@@ -157,7 +157,8 @@ def test_what_a_terminal_would_obey_is_written_out() -> None:
     [
         (Change("m@1:layers[*].n", Kind.CONSTANT, "eps", "1", "2", "global"), "n (global) eps 1 → 2"),
         (Change("m@1:head", Kind.OP, "", "a", "b"), "head op a → b"),
-        (Change("m@1:head", Kind.NODE, "", None, "row"), "head node added: row"),
+        (Change("m@1:head", Kind.NODE, "", None, "row"), "head added"),
+        (Change("m@1:layers[*].n", Kind.NODE, "", "row", None, "global"), "n (global) removed"),
         (Change("m@1:head", Kind.CONSTANT, "r", "1", None), "head r removed: 1"),
         (Change("m@1", Kind.RENAMED, "size", "a", "b"), "size renamed a → b"),
         (Change("m@1", Kind.OUTPUT, "", "a", "b"), "output a → b"),

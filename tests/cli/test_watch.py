@@ -171,11 +171,10 @@ def test_many_changes_are_cut_short_and_removed_files_counted(spec: Path, capsys
         edit(spec, "eps=1e-5", "eps=1e-6")
 
     lines, _ = Loop(spec, save, nothing).run(capsys)
-    assert re.fullmatch(
-        r"12:03:04 norm1 eps 1e-05 → 1e-06, norm2 node added: .*, and \d more: \d+ files written, 1 removed in 1.00 s|"
-        r"12:03:04 norm1 eps 1e-05 → 1e-06, norm2 .*, norm_two .*, and 1 more: \d+ files written, 1 removed in 1.00 s",
-        lines[0],
-    )
+    assert lines == [
+        "12:03:04 norm1 eps 1e-05 → 1e-06, norm2 removed, norm_two added, and 1 more: "
+        "8 files written, 1 removed in 1.00 s"
+    ]
 
 
 def test_a_spec_that_is_broken_at_first_is_built_once_it_is_whole(
