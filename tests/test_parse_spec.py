@@ -126,41 +126,6 @@ def test_layers_is_a_name_in_an_expression() -> None:
     )
 
 
-MISTAKES = [
-    ("sizes\n", "size\n", "E101", 10, 1, "unknown section `size`", "did you mean `sizes`?"),
-    ("sizes\n", "  sizes\n", "E101", 10, 3, "unexpected `sizes`", "beginning of its line"),
-    ("@ 1.0", "@ x", "E101", 1, 18, "unexpected 'x'", "a version such as"),
-    ("| Node  ", "| Nodes ", "E101", 34, 3, "unexpected '|'", "| Node | Op Spec | Layers |"),
-    ("tokens -> h0", "tokens h0", "E101", 35, 89, "unexpected 'h0'", "`->`"),
-    ("| embed            | -", "| -", "E101", 35, 14, "unexpected '-'", "expected a name"),
-    ('"embed" |', '"embed |', "E101", 35, 116, "this quoted text has no end", "on its line"),
-    ('"embed" |', '"embed"', "E101", 36, 5, "unexpected 'qkv'", "the end of the line"),
-    ("stream h[", "stream [", "E101", 24, 8, "unexpected '['", "expected a name"),
-    ("[1, 64] \"tokens\"", "[1, 64", "E101", 6, 3, "unexpected 'B'", "`]`"),
-    ("where i % 2 == 0", "when i % 2 == 0", "E101", 16, 20, "unexpected 'when'", "expected `where`"),
-    ("vocab = 11", "vocab = $", "E101", 11, 11, "unexpected character '$'", "a number"),
-    ("vocab = 11", "vocab = 1e99999999", "E103", 11, 11, "number out of range", "at most 400 digits"),
-    ("k_cache + kn", "k_cache[S] + kn", "E104", 38, 86, "a state takes no shape here", "state + wire"),
-    ("page = 16", "page = 16\n  page = 8", "E105", 9, 3, "`page` is given twice", ""),
-    ("sizes\n", "domain\n  page = 3\nsizes\n", "E105", 10, 1, "a second `domain`", "each section is written once"),
-    ("output logits\n", "", "E106", 1, 1, "the spec has no `output`", ""),
-    ("  eps = 1e-6\n", "  a = [1,\n", "E102", 59, 10, "ends too early", ""),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "new", "code", "line", "column", "message", "help_"), MISTAKES)
-def test_syntax_errors_say_where_and_what(
-    old: str, new: str, code: str, line: int, column: int, message: str, help_: str
-) -> None:
-    with pytest.raises(SpecError) as caught:
-        parse(edited(old, new))
-    (found,) = caught.value.diagnostics
-    assert found.span is not None
-    assert (found.code, found.span.line, found.span.column) == (code, line, column)
-    assert message in found.message
-    assert help_ in found.help
-
-
 def test_an_empty_file_names_what_is_missing() -> None:
     with pytest.raises(SpecError) as caught:
         parse("# nothing here\n")

@@ -24,14 +24,20 @@ def check_node_names(nodes: m.Nodes, ops: Mapping[str, Op], report: Collector) -
     for row in nodes.rows:
         bad = reserved_name(row)
         if bad is not None:
-            help_ = f"choose another name, such as `{row.path}_node`"
+            first, *rest = row.path.split(".")
+            help_ = f"choose another name, such as `{'.'.join([f'{first}_node', *rest])}`"
             report.error("E229", f"the name `{bad}` of a node is reserved in generated code", row.span, help_)
             continue
         for name in function_names(row, ops.get(row.op.name)):
-            first = taken.setdefault(name, row)
-            if first is not row and (first.path, first.layers.name) != (row.path, row.layers.name):
-                message = f"`{row.path}` and `{first.path}` would both be called `{name}` in generated code"
-                report.error("E229", message, row.span, f"choose another name; the first stands at {first.span!r}")
+            known = taken.setdefault(name, row)
+            if known is not row and (known.path, known.layers.name) != (row.path, row.layers.name):
+                both = (
+                    f"`{row.path}` and `{known.path}`"
+                    if row.path != known.path
+                    else "a node in the layers and one outside"
+                )
+                message = f"{both} would both be called `{name}` in generated code"
+                report.error("E229", message, row.span, f"choose another name; the first stands at {known.span!r}")
                 break
 
 

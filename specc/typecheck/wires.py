@@ -81,7 +81,7 @@ def assign(apply: m.Apply, op: Op, weights: Mapping[str, str]) -> dict[str, m.Ar
     placed = [arg for arg in apply.args if arg.operand is None]
     if len(placed) > len(rest):
         takes = ", ".join(f"`{n}`" for n in rest) or "none"
-        message = f"`{op.name}` takes {len(rest)} operands here, {len(placed)} are wired"
+        message = f"`{op.name}` takes {len(rest)} operand{'' if len(rest) == 1 else 's'} here, {len(placed)} are wired"
         raise mistake("E237", message, placed[len(rest)].span, f"its operands: {takes}")
     return found | dict(zip(rest, placed, strict=False))
 

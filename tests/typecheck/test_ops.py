@@ -1,29 +1,15 @@
-"""Op libraries: one wrong example per mistake, and what is right."""
+"""Op libraries: what is right. Wrong ones are in tests/diagnostics."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from specc.codes import CODES
 from specc.diagnostics import SpecError
 from specc.library import load_library
 from specc.ops import Library, Named, Num, Reduce, Size, Sort, free_vars, walk
 from specc.parse import parse_ops
 from specc.source import Source
 from specc.typecheck.ops import check_library
-
-
-def wrong() -> list[tuple[str, str, str, str]]:
-    """Code, part of the message, part of the help, and the text, » before its place."""
-    text = (Path(__file__).parent / "wrong_ops.txt").read_text(encoding="utf-8")
-    found = []
-    for example in text.split("\n== ")[1:]:
-        head, body = example.split("\n", 1)
-        code, message, *help_ = (part.strip() for part in head.split(" | "))
-        found.append((code, message, help_[0] if help_ else "", body.rstrip("\n")))
-    return found
 
 
 def check(text: str) -> Library:
@@ -34,24 +20,6 @@ def mistakes(text: str) -> SpecError:
     with pytest.raises(SpecError) as caught:
         check(text)
     return caught.value
-
-
-@pytest.mark.parametrize(("code", "message", "help_", "text"), wrong(), ids=lambda v: v if "\n" not in v else "")
-def test_a_mistake_is_shown_at_its_place(code: str, message: str, help_: str, text: str) -> None:
-    above = text[: text.index("»")]
-    error = mistakes(text.replace("»", ""))
-    assert [d.code for d in error.diagnostics] == [code], str(error)
-    (found,) = error.diagnostics
-    assert message in found.message
-    assert help_ in found.help
-    assert found.span is not None
-    assert (found.span.line, found.span.column) == (above.count("\n") + 1, len(above) - above.rfind("\n")), str(error)
-    caret = str(error).split("\n")[2]
-    assert caret.index("^") - caret.index("|") - 2 == found.span.column - 1, str(error)
-
-
-def test_every_code_of_op_libraries_has_an_example() -> None:
-    assert {c for c in CODES if c.startswith("E3")} == {code for code, *_ in wrong()}
 
 
 def test_all_mistakes_of_all_files_are_reported_at_once_and_in_order() -> None:
