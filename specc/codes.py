@@ -97,6 +97,10 @@ CODES: dict[str, str] = {
     "E508": "A node has other constants in other layers, and one is to be chosen.",
     "E509": "A library that the command needs is not installed.",
     "E510": "A target fails on the tensors given to it.",
+    # Verifying
+    "E520": "A model takes an input that a text alone does not give.",
+    "E521": "The official class cannot be built from the configuration of the spec, or holds other tensors.",
+    "E522": "No small sizes fit a model.",
     # Tiles
     "E901": "The tile table has no row for a kernel.",
     "E902": "A tile table cannot be read, or a row of it is wrong.",

@@ -22,12 +22,12 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("files", ("targets", "render", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
                "compare_nodes")),
     ("evidence", ("evidence",)),
-    ("commands", ("inputs", "pipeline", "ahead", "models", "api", "cli", "__main__")),
+    ("commands", ("inputs", "pipeline", "ahead", "models", "api", "verify", "cli", "__main__")),
 )  # fmt: skip
 """Left to right. `oracle` and `kernels` do not know each other."""
 PLACE = {name: number for number, (_, names) in enumerate(GROUPS) for name in names}
 BLIND = (("oracle", "kernels"), ("kernels", "oracle"))
-HEAVY = ("torch", "triton", "sympy", "numpy", "mpmath", "hypothesis")
+HEAVY = ("torch", "triton", "sympy", "numpy", "mpmath", "hypothesis", "transformers")
 
 
 def modules() -> list[Path]:

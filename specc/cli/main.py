@@ -11,11 +11,18 @@ from typing import Annotated
 import typer
 
 from specc import __version__
-from specc.cli import build, check, config, diff, evaluate, format, show
+from specc.cli import build, check, config, diff, evaluate, format, show, verify
 from specc.cli.output import BAD_INPUT, print_errors
 from specc.diagnostics import Diagnostic, SpecError
 
-EXTRAS = {"numpy": "run", "torch": "run", "triton": "run", "hypothesis": "check", "mpmath": "check"}
+EXTRAS = {
+    "numpy": "run",
+    "torch": "run",
+    "triton": "run",
+    "hypothesis": "check",
+    "mpmath": "check",
+    "transformers": "verify",
+}
 """Libraries that only some commands need, and the extra that installs them."""
 
 app = typer.Typer(
@@ -34,6 +41,7 @@ app.command("fmt")(format.fmt)
 app.command("check")(check.check)
 app.command("diff")(diff.diff)
 app.command("eval")(evaluate.evaluate)
+app.command("verify")(verify.verify)
 
 
 def _version(wanted: bool) -> None:

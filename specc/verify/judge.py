@@ -1,0 +1,132 @@
+"""A model held against an implementation: how far apart the two are, part by part.
+
+Every figure is max|Δ| / max|the implementation's value|. Each layer is judged alone, on the implementation's own input
+of that layer, so that one wrong layer does not hide behind another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from specc.ir import Model, NodeVariant, Phase
+from specc.oracle.arrays import Array
+from specc.verify.implementation import Implementation, Trace
+from specc.verify.locate import Departure, apart, locate_layer, locate_outside
+from specc.verify.whole import Cache, Whole
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far apart two right models may be: a layer, and one with a recurrence, whose parallel form in published code
+    cancels."""
+
+    layer: float = 1e-14
+    recurrent: float = 2e-14
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text under one draw of weights; its tokens from `start` on are also given one at a time."""
+
+    draw: int
+    tokens: Array
+    start: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A part of the model (`embed`, `layer`, `head`, and for all of them together `stack`, `logits`, `decode`)."""
+
+    part: str
+    kind: str
+    layer: int | None
+    draw: int
+    length: int
+    value: float
+    limit: float
+
+    @property
+    def ok(self) -> bool:
+        return self.value <= self.limit
+
+
+def layer_kind(model: Model, layer: int) -> str:
+    """The layer classes that tell it from others; `layer` where all are alike."""
+    classes = dict.fromkeys(n.layer_class for n in model.in_layer(layer) if n.layer_class != "all")
+    return "_".join(str(c) for c in classes) or "layer"
+
+
+def layer_limit(model: Model, layer: int, limits: Limits) -> float:
+    return limits.recurrent if any(_recurrent(n) for n in model.in_layer(layer)) else limits.layer
+
+
+def _recurrent(node: NodeVariant) -> bool:
+    return any(bound.formula.recs for _, bounds in node.bound for bound in bounds)
+
+
+def judge(
+    whole: Whole, other: Implementation, text: Text, limits: Limits = Limits()
+) -> tuple[list[Figure], list[Departure]]:
+    """All figures of one text, and where the two part for the parts that differ."""
+    trace = other.prefill(text.tokens)
+    decoded = other.decode(text.tokens, text.start)
+    figures, departures = compare_parts(whole, trace, text, limits)
+    total = 2 * limits.layer + sum(layer_limit(whole.model, i, limits) for i in range(whole.model.layer_count))
+    figures += _together(whole, trace, decoded, text, total)
+    return figures, departures
+
+
+def compare_parts(
+    whole: Whole, trace: Trace, text: Text, limits: Limits = Limits(), layers: Iterable[int] | None = None
+) -> tuple[list[Figure], list[Departure]]:
+    """The parts alone: what stands before the layers, each of `layers` (all), what stands after them."""
+    if trace.hidden is None:
+        return [], []
+    model, hidden = whole.model, trace.hidden
+    chosen = range(model.layer_count) if layers is None else layers
+    figures = [_figure("embed", "", None, text, whole.before(text.tokens), hidden[0], limits.layer)]
+    for i in chosen:
+        found = whole.layer(i, hidden[i], Cache())
+        limit = layer_limit(model, i, limits)
+        figures.append(_figure("layer", layer_kind(model, i), i, text, found, hidden[i + 1], limit))
+    figures.append(_figure("head", "", None, text, whole.after(hidden[-1]), trace.logits, limits.layer))
+    return figures, [_locate(whole, trace, text, f) for f in figures if not f.ok]
+
+
+def _locate(whole: Whole, trace: Trace, text: Text, figure: Figure) -> Departure:
+    if figure.layer is not None:
+        return locate_layer(whole, trace, figure.layer, figure.limit)
+    return locate_outside(whole, trace, text.tokens, figure.part, figure.limit)
+
+
+def _together(whole: Whole, trace: Trace, decoded: Array | None, text: Text, limit: float) -> list[Figure]:
+    """The model as a whole: the stream layer after layer, the logits, the logits of a cached decode."""
+    h, figures, cache = whole.before(text.tokens), [], Cache()
+    for i in range(whole.model.layer_count):
+        h = whole.layer(i, h, cache)
+        if trace.hidden is not None:
+            figures.append(_figure("stack", layer_kind(whole.model, i), i, text, h, trace.hidden[i + 1], limit))
+    figures.append(_figure("logits", "", None, text, whole.after(h), trace.logits, limit))
+    if decoded is not None:
+        figures.append(_figure("decode", "", None, text, decode(whole, text.tokens, text.start), decoded, limit))
+    return figures
+
+
+def decode(whole: Whole, tokens: Array, start: int) -> Array:
+    """The logits of the tokens from `start` on, one at a time after those before."""
+    cache = Cache()
+    if start:
+        whole.run(tokens[:start], cache)
+    return np.concatenate([whole.run(tokens[t : t + 1], cache, Phase.DECODE) for t in range(start, len(tokens))])
+
+
+def _figure(part: str, kind: str, layer: int | None, text: Text, ours: Array, theirs: Array, limit: float) -> Figure:
+    return Figure(part, kind, layer, text.draw, len(text.tokens), apart(ours, theirs), limit)
+
+
+def worst(figures: Sequence[Figure]) -> Figure:
+    """The one with the largest share of its limit; a NaN is worse than any number."""
+    return max(figures, key=lambda f: (np.isnan(f.value), f.value / f.limit))

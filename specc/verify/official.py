@@ -1,0 +1,228 @@
+"""The official transformers class of a spec, its text path, with given weights.
+
+The class and its configuration are built as published, only smaller. Parts beside the text (towers for images) stay on
+the meta device: they are never run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from specc import pipeline
+from specc.diagnostics import Diagnostic, SpecError
+from specc.ir import Model
+from specc.oracle.arrays import Array
+from specc.verify.implementation import Tap, Trace
+from specc.verify.lift import Lift
+
+Precision = Callable[[], AbstractContextManager[None]]
+
+
+class Official:
+    """`model` as the library that its spec names computes it, on checkpoint `tensors`, stored in `dtype`.
+
+    `lift` is entered around construction and forward; None leaves the code to its own roundings. Raises SpecError
+    (E521) where the class cannot be built or its tensors are not those of the spec."""
+
+    def __init__(
+        self,
+        model: Model,
+        tensors: Mapping[str, Array],
+        lift: Lift | None = None,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        self.model, self.lift = model, lift
+        with self._precise(), torch.no_grad():
+            self.module = build(model)
+            decoder = self.module.get_decoder()
+            fresh = type(decoder)(decoder.config).to(dtype)
+            for name in _names(self.module, decoder):
+                self.module.set_submodule(name, fresh)
+            head = self.module.get_output_embeddings()
+            if head.weight.is_meta:
+                head.to_empty(device="cpu").to(dtype)
+            self.module.tie_weights()
+            self.module.eval()
+            _load(text_tensors(self.module), tensors)
+
+    @contextmanager
+    def _precise(self) -> Iterator[None]:
+        if self.lift is None:
+            yield
+        else:
+            with self.lift():
+                yield
+
+    def prefill(self, tokens: Array) -> Trace:
+        """Hidden states are what the layers read and give; taps are the modules that hold a weight."""
+        seen, cache = _Seen(self.module, self.model), self.cache()
+        with seen.hooks():
+            logits = self._forward(tokens, cache)
+        return Trace(logits, seen.hidden(), seen.found, _appended(cache))
+
+    def decode(self, tokens: Array, start: int) -> Array:
+        """The library's own cache, filled with the first tokens at once."""
+        cache = self.cache()
+        if start:
+            self._forward(tokens[:start], cache)
+        return np.concatenate([self._forward(tokens[t : t + 1], cache) for t in range(start, len(tokens))])
+
+    def cache(self) -> Any:
+        """An empty cache of the library."""
+        from transformers import DynamicCache
+
+        return DynamicCache(config=self.module.config.get_text_config())
+
+    def _forward(self, tokens: Array, cache: Any) -> Array:
+        ids = torch.as_tensor(tokens, dtype=torch.int64)[None]
+        with self._precise(), torch.no_grad():
+            out = self.module(input_ids=ids, cache=cache, use_cache=True)
+        return array(out.logits[0])
+
+
+def array(tensor: torch.Tensor) -> Array:
+    """A copy in float64."""
+    return tensor.detach().to(torch.float64).numpy().copy()
+
+
+def build(model: Model) -> Any:
+    """The official class of `model` on the meta device, all attention eager. Raises SpecError (E521)."""
+    import transformers
+
+    name = model.official_class.rpartition(".")[2]
+    if not model.official_class.startswith("transformers.") or not hasattr(transformers, name):
+        message = f"transformers {transformers.__version__} has no class `{name}`"
+        raise SpecError([Diagnostic("E521", message, None, "the `class` line of the spec names it")])
+    kind = getattr(transformers, name)
+    values = json.loads(pipeline.config_text(model))
+    values.pop("architectures", None)
+    try:
+        config = kind.config_class(**typed(kind.config_class, values))
+        config._attn_implementation = "eager"
+        with torch.device("meta"):
+            return kind(config)
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        message = f"`{name}` cannot be built from the config of the spec: {error}"
+        raise SpecError([Diagnostic("E521", message, None, f"transformers {transformers.__version__}")]) from error
+
+
+def typed(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON values with a float where the configuration class takes no integer."""
+    declared = {f.name: str(f.type) for f in dataclasses.fields(kind)}
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        words = re.findall(r"\w+", declared.get(key, ""))
+        real = "float" in words and "int" not in words
+        if isinstance(value, dict) and key in kind.sub_configs:
+            found[key] = typed(kind.sub_configs[key], value)
+        elif real and isinstance(value, list):
+            found[key] = [float(v) for v in value]
+        else:
+            found[key] = float(value) if real and type(value) is int else value
+    return found
+
+
+def text_tensors(module: Any) -> dict[str, torch.Tensor]:
+    """The tensors of the text path by their checkpoint names, a shared one by the first of its names."""
+    roots = [n for part in (module.get_decoder(), module.get_output_embeddings()) for n in _names(module, part)]
+    found: dict[int, tuple[str, torch.Tensor]] = {}
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if any(name.startswith(root + ".") for root in roots):
+            found.setdefault(id(tensor), (name, tensor))
+    return dict(found.values())
+
+
+def parameter_count(model: Model) -> int:
+    """Elements of the text path of the official class at the sizes of `model`; nothing is allocated."""
+    return sum(t.numel() for t in text_tensors(build(model)).values())
+
+
+def _names(module: nn.Module, part: nn.Module) -> list[str]:
+    return [name for name, m in module.named_modules(remove_duplicate=False) if m is part]
+
+
+def _load(own: Mapping[str, torch.Tensor], tensors: Mapping[str, Array]) -> None:
+    """Raises SpecError (E521) unless both have the same names and shapes."""
+    wrong = [f"the class has no `{n}`" for n in sorted(tensors.keys() - own.keys())]
+    wrong += [f"the spec has no `{n}`" for n in sorted(own.keys() - tensors.keys())]
+    wrong += [
+        f"`{n}` is {list(t.shape)} in the class, {list(tensors[n].shape)} in the spec"
+        for n, t in own.items()
+        if n in tensors and tuple(t.shape) != tensors[n].shape
+    ]
+    if wrong:
+        raise SpecError([Diagnostic("E521", f"the tensors differ: {w}") for w in wrong[:8]])
+    for name, tensor in own.items():
+        tensor.copy_(torch.as_tensor(tensors[name], dtype=torch.float64).to(tensor.dtype))
+
+
+class _Seen:
+    """What hooks saw in one forward pass."""
+
+    def __init__(self, module: Any, model: Model) -> None:
+        pieces = [p for n in model.nodes for w in n.weights for p in w.pieces if "{i}" in p.name]
+        stem = pieces[0].name.partition("{i}")[0]
+        self.layers = [module.get_submodule(f"{stem}{i}") for i in range(model.layer_count)]
+        self.modules = {n.rpartition(".")[0]: n for n in text_tensors(module)}
+        self.module = module
+        self.streams: dict[int, list[Array]] = {}
+        self.found: dict[str, Tap] = {}
+
+    @contextmanager
+    def hooks(self) -> Iterator[None]:
+        handles = []
+        for i, layer in enumerate(self.layers):
+            handles.append(layer.register_forward_pre_hook(self._before(i), with_kwargs=True))
+            handles.append(layer.register_forward_hook(self._after(i)))
+        for name in self.modules:
+            handles.append(self.module.get_submodule(name).register_forward_hook(self._tap(name)))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _before(self, layer: int) -> Any:
+        def hook(_: nn.Module, args: Any, kwargs: Any) -> None:
+            self.streams[layer] = [array((args[0] if args else kwargs["hidden_states"])[0])]
+
+        return hook
+
+    def _after(self, layer: int) -> Any:
+        def hook(_: nn.Module, args: Any, out: Any) -> None:
+            self.streams[layer].append(array((out[0] if isinstance(out, tuple) else out)[0]))
+
+        return hook
+
+    def _tap(self, name: str) -> Any:
+        def hook(_: nn.Module, args: Any, out: Any) -> None:
+            if args and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
+                self.found[name] = Tap(_text(args[0]), _text(out) if isinstance(out, torch.Tensor) else None)
+
+        return hook
+
+    def hidden(self) -> tuple[Array, ...]:
+        return (self.streams[0][0], *(self.streams[i][1] for i in range(len(self.layers))))
+
+
+def _appended(cache: Any) -> dict[int, tuple[Array, ...]]:
+    """Keys and values by layer, [L, heads, D]; layers that keep another state have none."""
+    found: dict[int, tuple[Array, ...]] = {}
+    for i, layer in enumerate(cache.layers):
+        if isinstance(getattr(layer, "keys", None), torch.Tensor):
+            found[i] = tuple(array(x[0].transpose(0, 1)) for x in (layer.keys, layer.values))
+    return found
+
+
+def _text(tensor: torch.Tensor) -> Array:
+    """Without the axis of sequences, where there is one."""
+    return array(tensor[0] if tensor.dim() > 2 and tensor.shape[0] == 1 else tensor)
