@@ -20,7 +20,7 @@ LONG = 100
 KEPT = 30
 """How much of what two long values begin with alike is printed."""
 
-Named = Annotated[str, typer.Argument(help="A Model Spec: specs/gemma4.spec, google/gemma-4-31B.")]
+Named = Annotated[str, typer.Argument(help="specs/gemma4.spec, HEAD:specs/gemma4.spec, google/gemma-4-31B.")]
 Side = tuple["Model", dict[str, str]]
 
 
@@ -56,12 +56,13 @@ def _both(*names: str) -> list[Side]:
 
 def _side(name: str) -> Side:
     from specc import pipeline
+    from specc.cli.revision import found
     from specc.inputs import Options
-    from specc.models import find_model
 
-    model = pipeline.load(find_model(name))
-    print_warnings(model.library.warnings)
-    return model, pipeline.files(model, pipeline.lower(model), Options())
+    with found(name) as spec:
+        model = pipeline.load(spec.path)
+        print_warnings([spec.named(w) for w in model.library.warnings])
+        return model, pipeline.files(model, pipeline.lower(model), Options())
 
 
 def same_meaning(old: Model, new: Model) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,67 @@ def test_mistakes_of_both_files_are_told_together(diff: Diff, specs: tuple[Path,
 def test_a_mistake_that_both_share_is_told_once(diff: Diff, specs: tuple[Path, Path]) -> None:
     status, _, err = diff(specs[0].with_name("none.spec"), specs[0].with_name("none.spec"))
     assert status == 2 and err.count("E501") == 1
+
+
+@pytest.fixture
+def repository(specs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small example in a git repository whose last revision it is; the folder of the spec."""
+    folder = specs[1].parent
+    for name in [n for n in os.environ if n.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.chdir(folder)
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "Start")):
+        subprocess.run(["git", *words], check=True)
+    return folder
+
+
+def test_a_spec_is_compared_with_what_it_was_at_a_revision(diff: Diff, repository: Path) -> None:
+    same = (0, "same meaning: only formatting differs\n", "")
+    assert diff("HEAD:tiny.spec", "tiny.spec") == same
+    edit(repository / "own.ops", ("max(x, 0)", "max(x, 1)"))
+    status, out, _ = diff("HEAD:tiny.spec", "tiny.spec")
+    assert status == 1 and out.startswith(f"{KEY}:layers[*].mlp.act formula relu2Mul\n  - relu(x) = max(x, 0)\n")
+    assert diff("HEAD:tiny.spec", "HEAD:tiny.spec") == same
+
+
+def test_a_revision_is_read_from_a_folder_inside_the_repository(
+    diff: Diff, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "deep").mkdir()
+    monkeypatch.chdir(repository / "deep")
+    assert diff("HEAD:../tiny.spec", "../tiny.spec")[0] == 0
+
+
+def test_mistakes_at_a_revision_are_told_with_its_name(diff: Diff, repository: Path) -> None:
+    edit(repository / "tiny.spec", ("eps=1e-5", "esp=1e-5"))
+    subprocess.run(["git", "add", "."], check=True)
+    status, _, err = diff(":tiny.spec", "HEAD:tiny.spec")
+    assert status == 2 and err.startswith(":tiny.spec:") and "error[E231]" in err and "/tmp" not in err
+    status, _, err = diff("HEAD:none.spec", "HEAD:../tiny.spec")
+    assert status == 2 and "cannot read `HEAD:none.spec`: fatal: " in err and "outside of the repository" in err
+
+
+def test_a_warning_at_a_revision_is_told_with_its_name(diff: Diff, repository: Path) -> None:
+    edit(repository / "own.ops", ("= max(x, 0)", "= max(x, 0)\n  computed as x"))
+    subprocess.run(["git", "add", "."], check=True)
+    status, _, err = diff("HEAD:tiny.spec", ":tiny.spec")
+    assert status == 0 and err.startswith(":own.ops:") and "warning[W301]" in err
+
+
+def test_a_revision_is_no_option_of_git(diff: Diff, repository: Path) -> None:
+    assert diff("--", "-x:tiny.spec", "tiny.spec")[0] == 2
+    assert diff("HEAD --output=x:tiny.spec", "tiny.spec")[0] == 2
+    assert [p.name for p in repository.iterdir() if p.name not in (".git", "tiny.spec", "own.ops")] == []
+
+
+def test_without_git_a_revision_is_a_message(
+    diff: Diff, specs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    status, _, err = diff("HEAD:tiny.spec", specs[0])
+    assert status == 2 and "error[E501]: cannot read `HEAD:tiny.spec`: " in err
 
 
 def test_a_long_value_is_shown_around_its_first_difference() -> None:
