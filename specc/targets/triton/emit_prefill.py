@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specc.kernels import Attention, Kernel
+from specc.targets.text import call
 from specc.targets.triton.attention_text import SMALLEST, AttentionText, extent, fitted, head_lines
 from specc.targets.triton.host import product_text
 from specc.targets.triton.scope import Index, storage
 from specc.targets.triton.slots import Launch, Parameter, Slots, parameters
-from specc.targets.triton.text import call
 from specc.targets.triton.tiles import TileTable
 
 TILES = ("BLOCK_T", "BLOCK_L", "BLOCK_E", "BLOCK_D")

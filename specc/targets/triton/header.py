@@ -11,7 +11,7 @@ from specc.ops import Expr, Num, Size, Sort, walk
 from specc.targets.triton.host import host_text
 from specc.targets.triton.printer import uses_libdevice
 from specc.targets.triton.slots import Slots, strings
-from specc.targets.triton.text import call, paragraph
+from specc.targets.text import call, paragraph
 from specc.targets.triton.tiles import Config, Configs
 
 

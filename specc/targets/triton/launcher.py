@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from specc.formula_text import dims_text, formula_text
 from specc.kernels import Kernel, Operand
 from specc.ops import Sort
+from specc.targets.text import call, paragraph
 from specc.targets.triton.names import launcher_name
 from specc.targets.triton.slots import Slots, strings
-from specc.targets.triton.text import call, paragraph
 
 STORAGE = "Storage is bfloat16, float16 or float32. Raises TypeError and ValueError for arguments it does not take."
 TENSOR = "torch.Tensor"

@@ -5,14 +5,11 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
 
-from specc.formula_text import snake
-from specc.kernels import Access, Attention, Axis, Contraction, Kernel, Operand, Pointwise, Stage, Store, Table
-from specc.ops import Apply, Expr, ScalarDef, Size, Sort, Var
-from specc.trees import rebuild, substitute
+from specc.kernels import Kernel
+from specc.targets.naming import Names, Vocabulary, found
+
+__all__ = ["Names", "found", "launcher_name", "legal", "legal_name", "local_names"]
 
 RESERVED = frozenset(
     (*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "tl", "triton", "torch", "math", "libdevice", "cache")
@@ -37,170 +34,16 @@ MODULE = (
 )  # fmt: skip
 """Names at the top of a generated file."""
 
-T = TypeVar("T")
-
-
-class Names:
-    """Hands out names that are free."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self.taken = set(taken)
-
-    def fresh(self, wanted: str) -> str:
-        """`wanted`, or with a number after it."""
-        name, count = wanted, 2
-        while name in self.taken:
-            name, count = f"{wanted}_{count}", count + 1
-        self.taken.add(name)
-        return name
-
-
-def found(node: object, kind: type[T]) -> list[T]:
-    """All values of type `kind` inside a schedule, in order."""
-    values: list[T] = []
-    queue: list[object] = [node]
-    while queue:
-        value = queue.pop()
-        if isinstance(value, kind):
-            values.append(value)
-        if isinstance(value, tuple):
-            queue.extend(reversed(value))
-        else:
-            queue.extend(getattr(value, name) for name in _inner_fields(value))
-    return values
-
-
-_INNER: dict[type, tuple[str, ...]] = {}
-
-
-def _inner_fields(value: object) -> tuple[str, ...]:
-    """Fields of a part of a schedule, last first."""
-    names = _INNER.get(type(value))
-    if names is None:
-        names = ()
-        if is_dataclass(value) and not isinstance(value, type | ScalarDef):
-            names = tuple(f.name for f in reversed(fields(value)))
-        _INNER[type(value)] = names
-    return names
-
-
-def local_names(kernel: Kernel) -> Names:
-    """The names that a device function of `kernel` may still choose: none that its schedule has."""
-    taken = [*_axes(kernel), *kernel.sizes, *(a.name for a in found(kernel.schedule, Access))]
-    taken += [n for s in found(kernel.schedule, Stage) for n in (s.name, s.raw)]
-    if isinstance(kernel.schedule, Contraction | Attention):
-        taken.append(kernel.schedule.accumulator)
-    return Names([*taken, *TEMPLATE])
+VOCABULARY = Vocabulary(RESERVED, frozenset(TEMPLATE), DERIVED)
+legal_name = VOCABULARY.legal_name
+local_names = VOCABULARY.local_names
 
 
 def legal(kernel: Kernel) -> Kernel:
     """The same kernel with every name of its schedule, operands, tables, sizes and functions fit for a file."""
-    other = [a.name for a in found(kernel.schedule, Access)] + [s.name for s in found(kernel.schedule, Stage)]
-    other += [o.name for o in kernel.operands] + [t.name for t in kernel.tables] + list(kernel.sizes)
-    names = Names([launcher_name(kernel), f"{kernel.name}_kernel"])
-    calls = {n: names.fresh(legal_name(snake(n))) for n in dict.fromkeys(_called(kernel))}
-    renamed = {n: names.fresh(legal_name(n)) for n in dict.fromkeys(other)}
-    renamed_axes = {n: names.fresh(legal_name(n)) for n in dict.fromkeys(_axes(kernel))}
-    ready = _Renaming(renamed, renamed_axes, calls).kernel(kernel)
-    return kernel if ready == kernel else ready
+    return VOCABULARY.legal(kernel, (launcher_name(kernel), f"{kernel.name}_kernel"))
 
 
 def launcher_name(kernel: Kernel) -> str:
     """The name of a kernel's launcher: the kernel's own, unless the file needs that for something else."""
     return f"{kernel.name}_" if kernel.name in RESERVED or kernel.name in MODULE else kernel.name
-
-
-def _axes(kernel: Kernel) -> list[str]:
-    axes = [a.var for a in found(kernel.schedule, Axis)]
-    return [*axes, kernel.schedule.inner] if isinstance(kernel.schedule, Pointwise) else axes
-
-
-def _called(kernel: Kernel) -> list[str]:
-    """Scalar functions that a schedule calls, and those that they call."""
-    names: list[str] = []
-
-    def visit(e: object) -> None:
-        for call in found(e, Apply):
-            names.append(call.fn.name)
-            visit(call.fn.computed or call.fn.body)
-
-    visit(kernel.schedule)
-    return names
-
-
-def legal_name(name: str) -> str:
-    """`name`, or another one where a generated file has a use of its own for it."""
-    bad = name in RESERVED or name in TEMPLATE or DERIVED.fullmatch(name) is not None
-    return f"{name.strip('_')}_" if bad else name
-
-
-class _Renaming:
-    """Replaces names of axes, of scalar functions, and all other names, throughout a kernel."""
-
-    def __init__(self, names: dict[str, str], axes: dict[str, str], calls: dict[str, str]) -> None:
-        self.names, self.axes, self.calls = names, axes, calls
-
-    def kernel(self, kernel: Kernel) -> Kernel:
-        return replace(
-            kernel,
-            schedule=self.tree(kernel.schedule),
-            operands=self.tree(kernel.operands),
-            tables=tuple(replace(t, name=self.names[t.name]) for t in kernel.tables),
-            sizes=tuple(self.names[s] for s in kernel.sizes),
-        )
-
-    def tree(self, x: Any) -> Any:
-        """A slot, or a tuple of them."""
-        if isinstance(x, tuple):
-            return tuple(self.tree(item) for item in x)
-        if isinstance(x, Var) and x.sort is Sort.INDEX and x.name in self.axes:
-            return replace(x, name=self.axes[x.name])
-        if not is_dataclass(x) or isinstance(x, type | ScalarDef):
-            return x
-        own = self._own(x)
-        rest = {f.name: getattr(x, f.name) for f in fields(x) if f.name not in own}
-        return replace(x, **{n: self.tree(v) for n, v in rest.items() if not isinstance(v, str)}, **own)
-
-    def _own(self, x: Any) -> dict[str, Any]:
-        """New values of the fields that are names."""
-        match x:
-            case Var(name) | Size(name):
-                return {"name": self._local(name)}
-            case Apply(fn):
-                return {"fn": self.function(fn)}
-            case Axis(var):
-                return {"var": self.axes[var]}
-            case Pointwise(inner=inner):
-                return {"inner": self.axes[inner]}
-            case Access(name, operand):
-                return {"name": self.names[name], "operand": self.names[operand]}
-            case Store(operand):
-                return {"operand": self.names[operand]}
-            case Operand(name, axes=axes):
-                return {"name": self.names[name], "axes": tuple(self._axis(a) for a in axes)}
-            case Stage(name) | Table(name):
-                return {"name": self.names[name]}
-        return {}
-
-    def function(self, fn: ScalarDef) -> ScalarDef:
-        """A scalar function under its new name, with parameters that shadow nothing."""
-        names = Names(self.calls.values())
-        params = {p.name: replace(p, name=names.fresh(legal_name(p.name))) for p in fn.params}
-        body = self._inside(substitute(fn.body, dict(params)))
-        computed = None if fn.computed is None else self._inside(substitute(fn.computed, dict(params)))
-        name = self.calls[fn.name] if self.calls[fn.name] != snake(fn.name) else fn.name
-        return replace(fn, name=name, params=tuple(params.values()), body=body, computed=computed)
-
-    def _inside(self, e: Expr) -> Expr:
-        """The body of a function, which knows its parameters only."""
-        inner = rebuild(e, self._inside)
-        return replace(inner, fn=self.function(inner.fn)) if isinstance(inner, Apply) else inner
-
-    def _local(self, name: str) -> str:
-        stage = name.removesuffix("_raw")
-        if name not in self.names and stage != name and stage in self.names:
-            return f"{self.names[stage]}_raw"
-        return self.names.get(name, name)
-
-    def _axis(self, name: str) -> str:
-        return self.axes.get(name, self.names.get(name, name))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 
 from specc.formula_text import expr_text, snake
@@ -22,11 +21,21 @@ from specc.ops import (
     Size,
     Sort,
     Var,
-    children,
     walk,
 )
 from specc.passes.constants import fold_constants_in
 from specc.passes.expand import inline_index_functions
+from specc.targets.printing import (
+    ATOM,
+    COMPARE,
+    LEVELS,
+    POWER,
+    PRODUCT,
+    SUM,
+    UNARY,
+    ExprPrinter,
+    functions_used,
+)
 
 FUNCTIONS = {
     "exp": "tl.exp",
@@ -47,11 +56,7 @@ TURNS = {"sin": "libdevice.sinpi", "cos": "libdevice.cospi"}
 """Functions of a float64 angle: it is reduced to a fraction of a turn in float64, and only then made float32."""
 
 
-ATOM, POWER, UNARY, PRODUCT, SUM, COMPARE, LOOSE = 9, 8, 7, 6, 5, 4, 0
-LEVELS = {"+": SUM, "-": SUM, "·": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
-
-
-class Printer:
+class Printer(ExprPrinter):
     """Prints expressions whose `Var`s are local variables of a kernel.
 
     roles: the storage type of each role, as an expression of the kernel, for `Rounded`.
@@ -64,38 +69,11 @@ class Printer:
         doubles: Collection[str] = (),
         nonneg: Collection[str] = (),
     ) -> None:
+        super().__init__(doubles, nonneg)
         self.roles = dict(roles or {})
-        self.doubles = frozenset(doubles)
-        self.nonneg = frozenset(nonneg)
-        self.named: dict[Expr, str] = {}
 
-    def expr(self, e: Expr) -> str:
-        """`e` as one Triton expression."""
-        return self._text(e, LOOSE)
-
-    def atom(self, e: Expr) -> str:
-        """`e` as one Triton expression that can be an operand of anything."""
-        return self._text(e, ATOM)
-
-    def block(self, named: Sequence[tuple[str, Expr]], prefix: str = "t") -> list[str]:
-        """One assignment for each (name, expression); what occurs twice is computed once, before it is needed."""
-        uses = _uses([e for _, e in named])
-        shared = sorted((e for e, count in uses.items() if count > 1 and _worth_naming(e)), key=_size)
-        lines: list[str] = []
-        for name, whole in named:
-            inside = set(walk(whole))
-            for e in (s for s in shared if s in inside and s not in self.named):
-                text = self._text(e, LOOSE)
-                self.named[e] = f"{prefix}{len(self.named) + 1}"
-                lines.append(f"{self.named[e]} = {text}")
-            lines.append(f"{name} = {self.expr(whole)}")
-        return lines
-
-    def _text(self, e: Expr, outer: int) -> str:
-        if e in self.named:
-            return self.named[e]
-        text, level = self._print(e)
-        return f"({text})" if level < outer else text
+    def assignment(self, name: str, e: Expr, text: str) -> str:
+        return f"{name} = {text}"
 
     def _print(self, e: Expr) -> tuple[str, int]:
         match e:
@@ -172,27 +150,6 @@ class Printer:
             value = f"({value})"
         return f"{value}.to({self.roles[role]}).to(tl.float32)"
 
-    def is_double(self, e: Expr) -> bool:
-        """Whether `e` is computed in float64: it reads a table, outside of a function."""
-        if isinstance(e, Call | Apply):
-            return False
-        if isinstance(e, Var):
-            return e.name in self.doubles
-        return any(self.is_double(c) for c in children(e))
-
-    def is_nonneg(self, e: Expr) -> bool:
-        """Whether an integer expression is known to be 0 or more."""
-        match e:
-            case Num(value):
-                return value >= 0
-            case Size():
-                return True
-            case Var(name):
-                return name in self.nonneg
-            case Bin("+" | "·" | "//" | "%", left, right):
-                return self.is_nonneg(left) and self.is_nonneg(right)
-        return False
-
 
 def _number(value: Fraction, sort: Sort) -> tuple[str, int]:
     if sort is Sort.INDEX and value.denominator == 1:
@@ -203,46 +160,6 @@ def _number(value: Fraction, sort: Sort) -> tuple[str, int]:
 def _literal(e: Expr) -> str | None:
     """A number as a real literal."""
     return _number(e.value, Sort.REAL)[0] if isinstance(e, Num) else None
-
-
-def _uses(exprs: Iterable[Expr]) -> Counter[Expr]:
-    """How often each subexpression is needed, counting what is inside a repeated one once."""
-    uses: Counter[Expr] = Counter()
-
-    def visit(e: Expr) -> None:
-        uses[e] += 1
-        if uses[e] == 1:
-            if isinstance(e, Bin) and e.op == "^":
-                uses[e.left] += 1
-            for child in children(e):
-                visit(child)
-
-    for e in exprs:
-        visit(e)
-    return uses
-
-
-def _worth_naming(e: Expr) -> bool:
-    return not isinstance(e, Num | Var | Size | Neg | Cmp | Logic) and bool(children(e))
-
-
-def _size(e: Expr) -> int:
-    return sum(1 for _ in walk(e))
-
-
-def functions_used(exprs: Iterable[Expr]) -> tuple[ScalarDef, ...]:
-    """Scalar functions that `exprs` call, each after those that it calls itself."""
-    found: dict[str, ScalarDef] = {}
-
-    def visit(e: Expr) -> None:
-        for node in walk(e):
-            if isinstance(node, Apply) and node.fn.name not in found:
-                visit(node.fn.computed or node.fn.body)
-                found.setdefault(node.fn.name, node.fn)
-
-    for e in exprs:
-        visit(e)
-    return tuple(found.values())
 
 
 def function_source(fn: ScalarDef) -> str:

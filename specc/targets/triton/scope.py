@@ -11,7 +11,7 @@ from specc.kernels import Access, Kernel, Store
 from specc.ops import Expr, Neg, Num, Sort, Var, children, free_vars, rebuild, substitute, walk
 from specc.targets.triton.names import Names, found
 from specc.targets.triton.printer import Printer
-from specc.targets.triton.text import LIMIT, call
+from specc.targets.text import LIMIT, call
 
 ZERO = Num(Fraction(0), Sort.INDEX)
 DEEPEST = 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass
 
 from specc.kernels import Kernel
 from specc.ops import Expr
-from specc.targets.triton.text import LIMIT, call
+from specc.targets.text import LIMIT, call
 from specc.targets.triton.tiles import Config, Configs
 
 

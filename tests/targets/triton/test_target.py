@@ -17,7 +17,7 @@ from specc.lowered import all_kernels
 from specc.resources import shipped as folder
 from specc.targets.base import Target
 from specc.targets.triton import target
-from specc.targets.triton.text import LIMIT
+from specc.targets.text import LIMIT
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Python text as a formatter leaves it: long calls broken one argument a line, long paragraphs filled."""
+"""Generated text as a formatter leaves it: long calls broken one argument a line, long paragraphs filled."""
 
 from __future__ import annotations
 
