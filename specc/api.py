@@ -111,12 +111,18 @@ class Node:
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
 
     def kernel(self, phase: str | None = None) -> Kernel:
-        """The lowered kernel of a phase. Raises SpecError where no schedule takes the op."""
+        """The lowered kernel of a phase, the first where there are several. Raises SpecError where no schedule takes
+        the op."""
+        return self.kernels(phase)[0]
+
+    def kernels(self, phase: str | None = None) -> tuple[Kernel, ...]:
+        """The lowered kernels of a phase, which together give all results. Raises SpecError where no schedule takes
+        the op."""
         from specc.lowered import all_kernels, lower_each
 
         wanted = self._phase(phase)
         found = all_kernels(lower_each(self.model, [self.variant]))
-        return next(k for k in found if k.phase == wanted or len(found) == 1)
+        return tuple(k for k in found if k.phase == wanted or len(self.variant.bound) == 1)
 
     def _phase(self, phase: str | None) -> Phase:
         if phase is None:
@@ -164,13 +170,16 @@ def _run_triton(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: st
 
     from specc.targets.triton.target import run
 
-    roles = dict(bound.roles)
-    kernel = node.kernel(next(str(p) for p, b in node.variant.bound if bound in b))
-    stored = {
-        name: torch.as_tensor(value) if roles[name] is Role.INDEX else torch.as_tensor(value).to(getattr(torch, dtype))
-        for name, value in arrays.items()
-    }
-    return run(kernel, stored)[0]
+    found: dict[str, torch.Tensor] = {}
+    for kernel in node.kernels(next(str(p) for p, b in node.variant.bound if bound in b)):
+        operands = {o.name: o for o in kernel.operands if not o.output}
+        tensors = {n: torch.as_tensor(arrays[n]) for n in operands}
+        stored = {
+            n: t if operands[n].role is Role.INDEX else t.to(getattr(torch, operands[n].stored(dtype)))
+            for n, t in tensors.items()
+        }
+        found |= run(kernel, stored)[0]
+    return found
 
 
 def _array(value: Any) -> npt.NDArray[Any]:

@@ -25,7 +25,7 @@ from specc.compare_nodes import (
     weight_texts,
 )
 from specc.formula_text import dims_text, number_text
-from specc.ir import LayerClass, Model, NodeVariant
+from specc.ir import LayerClass, Model, NodeVariant, Role
 from specc.ops import Sort
 from specc.page.tables import few
 from specc.spec_key import format_key
@@ -213,6 +213,7 @@ def _states(model: Model, classes: Mapping[str, str]) -> dict[str, str]:
 
 def _profile(model: Model, _: Mapping[str, str]) -> dict[str, str]:
     found = {str(role): kind for role, kind in model.profile.types}
+    found |= dict.fromkeys(model.profile.kept, str(Role.ACCUMULATOR))
     for op, part, role in sorted(model.profile.rounds):
         name = f"round {op}.{part}" if part else f"round {op}"
         found[name] = f"{found[name]}, {role}" if name in found else str(role)

@@ -12,7 +12,7 @@ from specc import syntax
 from specc.dump_kernel import dump_kernel
 from specc.format import format_expr, format_value
 from specc.formula_text import dims_text, formula_text
-from specc.ir import Application, BoundOp, LayerClass, Model, NodeVariant, Piece, Weight, WireRead
+from specc.ir import Application, BoundOp, LayerClass, Model, NodeVariant, Piece, Role, Weight, WireRead
 from specc.kernels import Kernel
 from specc.syntax_spec import SpecFile
 
@@ -89,6 +89,7 @@ def dump_model(model: Model) -> str:
     for node in model.nodes:
         lines += ["", *_node(node)]
     lines += ["", *(f"store {role} {kind}" for role, kind in model.profile.types)]
+    lines += [f"store {name} as {Role.ACCUMULATOR}" for name in model.profile.kept]
     lines += [f"round {op}{f'.{part}' if part else ''} to {role}" for op, part, role in model.profile.rounds]
     lines += [f"config {key} = {json.dumps(value, ensure_ascii=False)}" for key, value in model.config]
     return _join([*lines, f"parameters {model.parameter_count}"])

@@ -180,10 +180,12 @@ class StateDecl:
 
 @dataclass(frozen=True)
 class Profile:
-    """Storage type per role and extra roundings: (op or `softmax`, let or constant, role)."""
+    """Storage type per role and extra roundings: (op or `softmax`, let or constant, role). `kept`: wires and states
+    that are stored in the accumulator's type."""
 
     types: tuple[tuple[Role, str], ...]
     rounds: tuple[tuple[str, str, Role], ...]
+    kept: tuple[str, ...] = ()
 
     def type_of(self, role: Role) -> str:
         """Raises KeyError."""

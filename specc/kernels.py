@@ -36,6 +36,10 @@ class Operand:
     output: bool = False
     wide: bool = False
 
+    def stored(self, dtype: str) -> str:
+        """Its storage type where that of the other roles is `dtype`: an accumulator's is never shorter than float32."""
+        return "float32" if self.role is Role.ACCUMULATOR and dtype != "float64" else dtype
+
 
 @dataclass(frozen=True)
 class Table:

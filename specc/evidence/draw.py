@@ -99,7 +99,7 @@ def _real(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, 
     else:
         values = _fill(kernel, operand, shape, case)
     unused = seen.unused(operand.name, shape) if seen is not None else None
-    return Drawn(round_to(values, case.dtype), None, unused)
+    return Drawn(round_to(values, operand.stored(case.dtype)), None, unused)
 
 
 def _fill(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case) -> Array:
@@ -113,7 +113,7 @@ def _fill(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case) 
     if family == "sparse" and not (is_weight and isinstance(kernel.schedule, RowReduction)) and shape:
         return _sparse(rng, shape, case)
     scale = 1.0 if is_weight else case.magnitude
-    return round_to(rng.standard_normal(shape) * scale, case.dtype)
+    return round_to(rng.standard_normal(shape) * scale, operand.stored(case.dtype))
 
 
 MANTISSA = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}

@@ -76,7 +76,8 @@ def judge(
     elif any(np.any(errors[n] <= EXACT * np.max(np.abs(oracle[n]), initial=0.0)) for n in outputs):
         own = uncertainty(kernel.formula, operands, sizes, at)
         errors = {n: errors[n] + own[n] for n in outputs}
-    parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], errors[n], dtype) for n in outputs]
+    types = {n: kernel.operand(n).stored(dtype) for n in outputs}
+    parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], errors[n], types[n]) for n in outputs]
     vacuities = [p.vacuity for p in parts if p.vacuity is not None]
     return Verdict(
         sum(p.compared for p in parts),

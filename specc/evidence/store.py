@@ -18,8 +18,9 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 
 def stored(kernel: Kernel, drawn: Mapping[str, Drawn], case: Case, widen: bool = False) -> dict[str, torch.Tensor]:
     """The operands of `kernel` as a launcher gets them. `widen`: every real one in float64."""
-    dtype = torch.float64 if widen else DTYPES[case.dtype]
-    return {name: _store(kernel.operand(name), d, case, dtype) for name, d in drawn.items()}
+    operands = {name: kernel.operand(name) for name in drawn}
+    types = {n: torch.float64 if widen else DTYPES[o.stored(case.dtype)] for n, o in operands.items()}
+    return {name: _store(operands[name], d, case, types[name]) for name, d in drawn.items()}
 
 
 def _store(operand: Operand, drawn: Drawn, case: Case, dtype: torch.dtype) -> torch.Tensor:

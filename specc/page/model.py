@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specc.formula_text import dims_text
-from specc.ir import Model, NodeVariant
+from specc.ir import Model, NodeVariant, Role
 from specc.lowered import Lowered, reasons
 from specc.page.facts import Fact, facts
 from specc.page.markdown import Table, code, escape, prose
@@ -91,6 +91,7 @@ def _states(model: Model) -> tuple[tuple[str, ...], ...]:
 
 def _profile(model: Model) -> tuple[tuple[str, ...], ...]:
     stored = [(str(role), code(name)) for role, name in model.profile.types]
+    stored += [(code(name), code(model.profile.type_of(Role.ACCUMULATOR))) for name in model.profile.kept]
     rounded = [
         (f"{code(f'{op}.{what}' if what else op)} rounded to", str(role)) for op, what, role in model.profile.rounds
     ]

@@ -12,7 +12,7 @@ from specc.ir import Model, NodeVariant, Profile, StateDecl, Stream
 from specc.ops import FormulaTensor, Library, Op, Sort
 from specc.typecheck.flow import Flow, check_flow, stands_in
 from specc.typecheck.node_names import check_node_names
-from specc.typecheck.rows import bind_row
+from specc.typecheck.rows import bind_row, kept_in
 from specc.typecheck.shapes import Dims, shape
 from specc.typecheck.sizes import Frame, Group, check_frame
 from specc.typecheck.surroundings import check_config, check_profile
@@ -60,7 +60,9 @@ class _Builder:
         nodes = tuple(self.variants[id(r)] for r in self.spec.nodes.rows if id(r) in self.variants)
         self._check_tied(nodes)
         self._check_pieces(flow)
-        profile = check_profile(self.spec.profile, self.library, self.report)
+        wires = {w for n in nodes for a in n.applications for written in a.writes for w, _ in written.views}
+        profile = check_profile(self.spec.profile, self.library, wires | set(self.state_dims), self.report)
+        nodes = tuple(kept_in(n, profile.kept) for n in nodes)
         failed = [r.path for r in self.spec.nodes.rows if id(r) in self.failed]
         config = check_config(self.spec.config, self.frame, nodes, failed, self.report)
         if not self.report.found:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from specc import syntax as s
 from specc import syntax_spec as m
@@ -297,3 +297,20 @@ def _with_state_roles(bound: BoundOp, writes: tuple[WireWrite, ...], site: Site)
     states = {w.operand for w in writes if w.views[0][0] in site.world.states}
     roles = tuple((n, Role.CACHE if n in states else r) for n, r in bound.roles)
     return BoundOp(bound.op, bound.formula, roles, bound.reads)
+
+
+def kept_in(node: NodeVariant, kept: Collection[str]) -> NodeVariant:
+    """`node` with the role of an accumulator for each operand and result that is one of the wires and states `kept`."""
+    if not kept:
+        return node
+    bound = tuple(
+        (phase, tuple(_kept(b, a, kept) for b, a in zip(forms, node.applications, strict=True)))
+        for phase, forms in node.bound
+    )
+    return replace(node, bound=bound)
+
+
+def _kept(bound: BoundOp, application: Application, kept: Collection[str]) -> BoundOp:
+    names = {r.operand for r in bound.reads if (r.state or r.wire) in kept}
+    names |= {w.operand for w in application.writes if all(wire in kept for wire, _ in w.views)}
+    return replace(bound, roles=tuple((n, Role.ACCUMULATOR if n in names else r) for n, r in bound.roles))

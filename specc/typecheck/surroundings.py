@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from specc import syntax as s
@@ -23,10 +23,14 @@ STORED = (Role.WEIGHT, Role.ACTIVATION, Role.CACHE, Role.ACCUMULATOR)
 WORDS: dict[str, object] = {"True": True, "False": False, "None": None}
 
 
-def check_profile(profile: m.Profile, library: Library, report: Collector) -> Profile:
-    """The rounding profile; mistakes go to `report` (E270)."""
+def check_profile(profile: m.Profile, library: Library, tensors: Collection[str], report: Collector) -> Profile:
+    """The rounding profile, which may name some of `tensors` (wires and states); mistakes go to `report` (E270)."""
     types: dict[Role, str] = {}
+    kept: list[str] = []
     for line in profile.storage:
+        if line.role in tensors and line.role not in [str(r) for r in STORED]:
+            _keep(line, kept, report)
+            continue
         role = attempt(report, _role, line.role, line)
         if line.type not in TYPES:
             report.error("E270", f"unknown type `{line.type}`", line.span, nearest(line.type, TYPES))
@@ -46,7 +50,17 @@ def check_profile(profile: m.Profile, library: Library, report: Collector) -> Pr
         found = attempt(report, _round, r, library)
         if found is not None:
             rounds.append(found)
-    return Profile(tuple(types.items()), tuple(rounds))
+    return Profile(tuple(types.items()), tuple(rounds), tuple(kept))
+
+
+def _keep(line: m.Storage, kept: list[str], report: Collector) -> None:
+    """A wire or state that is stored in the accumulator's type (E204, E270)."""
+    if line.role in kept:
+        report.error("E204", f"the type of `{line.role}` is given twice", line.span)
+    elif line.type != ACCUMULATOR:
+        message = f"`{line.role}` is stored as its role says, or in the accumulator's type, not in {line.type}"
+        report.error("E270", message, line.span, f"write `{line.role} {ACCUMULATOR}`")
+    kept.append(line.role)
 
 
 def _role(name: str, node: s.Node) -> Role:

@@ -12,6 +12,7 @@ from specc.targets.torch.layers import (
     TOKENS,
     LayerKind,
     after_function,
+    appended,
     before_function,
     layer_function,
     layer_kinds,
@@ -124,6 +125,8 @@ def _config_text(model: Model, kinds: Sequence[LayerKind], key: str) -> str:
         vocabulary=_vocabulary(model),
         pattern=tuple_of([quoted(k) for k in _pattern(model, kinds)]).flat,
         states=[line for kind in kinds for line in _states(model, kind)],
+        replaced=_replaced(model),
+        kept=tuple_of([quoted(s.name) for s in model.states if s.name in model.profile.kept]).flat,
         profile=[f"{role}=torch.{name}" for role, name in model.profile.types],
     )
 
@@ -132,7 +135,8 @@ def _model_text(model: Model, kinds: Sequence[LayerKind], key: str) -> str:
     result = result_type(len(model.outputs))
     names = [k.name for k in kinds]
     bounded = _vocabulary(model) is not None
-    return render("torch/model.py.j2", key=key, about=model.about, kinds=names, result=result, bounded=bounded)
+    values = {"kinds": names, "result": result, "bounded": bounded, "replaced": _replaced(model) != ""}
+    return render("torch/model.py.j2", key=key, about=model.about, **values)
 
 
 def _vocabulary(model: Model) -> int | None:
@@ -161,12 +165,17 @@ def _pattern(model: Model, kinds: Sequence[LayerKind]) -> list[str]:
     return listed
 
 
+def _replaced(model: Model) -> str:
+    names = [quoted(s.name) for s in model.states if s.name not in appended(model)]
+    return tuple_of(names).flat if names else ""
+
+
 def _states(model: Model, kind: LayerKind) -> list[str]:
     classes = list(dict.fromkeys(n.layer_class for n in kind.nodes))
     items: list[str | Group] = []
     for state in model.states:
         for name, dims in state.dims:
             if name in classes:
-                shape = tuple_of([str(int(d.value)) for d in dims[1:] if isinstance(d, Num)])
+                shape = tuple_of([str(int(d.value)) for d in dims if isinstance(d, Num)])
                 items.append(f"{quoted(state.name)}: {shape.flat}")
     return lines(f"{quoted(kind.name)}: ", Group("{", tuple(items), "}"), ",", "    ")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from specc.diagnostics import Diagnostic, SpecError
 from specc.ir import Application, BoundOp, Model, NodeVariant, Phase, WireRead
-from specc.ops import Expr, FormulaTensor, Num
+from specc.ops import Expr, FormulaTensor, Num, Size
 from specc.targets.torch.code import number
 from specc.targets.torch.layout import call_lines, quoted
 from specc.targets.torch.nodes import Printed
@@ -67,9 +67,6 @@ class _Writer:
     read: dict[str, None] = field(default_factory=dict)
 
     def node(self, node: NodeVariant) -> None:
-        states = {s.name for s in self.model.states}
-        if any(wire in states for a in node.applications for w in a.writes for wire, _ in w.views):
-            raise unsupported(node, "it replaces a state; the reference only appends to states")
         phase = self.phase if self.phase in dict(node.bound) else Phase.PREFILL
         for n, (application, bound) in enumerate(zip(node.applications, node.phase(self.phase), strict=True)):
             function = self.printed.names[node.variant_name, phase, n]
@@ -95,9 +92,11 @@ class _Writer:
     def _state(self, read: WireRead, node: NodeVariant) -> str:
         """The state's tensor, appended to where the node says so."""
         assert read.state is not None
-        if read.state not in self.states:
-            if not read.appends:
+        if read.state not in self.states and not read.appends:
+            if read.state in appended(self.model):
                 raise unsupported(node, f"it reads state `{read.state}`, to which nothing was appended in its layer")
+            return f"cache[{quoted(read.state)}]"
+        if read.state not in self.states:
             append, where = ("append", POSITIONS) if self.phase is Phase.PREFILL else ("append_each", LENGTHS)
             self.used.setdefault(append)
             name = self.names.fresh(read.state)
@@ -109,9 +108,15 @@ class _Writer:
     def _results(self, application: Application, bound: BoundOp, function: str, args: Sequence[str]) -> None:
         targets: list[str] = []
         splits: list[str] = []
+        states = {s.name for s in self.model.states}
         rank = {t.name: len(t.dims) for t in bound.formula.outputs}
         for write in application.writes:
             names = [self._bind(wire, dims) for wire, dims in write.views]
+            if write.views[0][0] in states:
+                splits.append(f"cache[{quoted(write.views[0][0])}].copy_({names[0]})")
+                self.states[write.views[0][0]] = names[0]
+                targets += names
+                continue
             if len(names) == 1 and len(write.views[0][1]) == rank[write.operand]:
                 targets += names
                 continue
@@ -129,6 +134,11 @@ class _Writer:
         self.wires[wire] = self.names.fresh(wire)
         self.dims[wire] = dims
         return self.wires[wire]
+
+
+def appended(model: Model) -> tuple[str, ...]:
+    """States that have a position for each token; the others are replaced."""
+    return tuple(s.name for s in model.states if all(dims[:1] == (Size("S"),) for _, dims in s.dims))
 
 
 def _shape(dims: Sequence[Expr]) -> str:

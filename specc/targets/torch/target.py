@@ -61,16 +61,19 @@ def run_node(
 
     `tensors`: a torch tensor or NumPy array for each input; those that hold reals are rounded to the storage type
     `dtype` (float64, float32, bfloat16 or float16) first. Arithmetic is done in float64 for float64 and in float32
-    otherwise; results come in `dtype`. Raises ValueError when operands do not fit the formula.
+    otherwise; results come in `dtype`. What has the role of an accumulator is stored in the type of the arithmetic.
+    Raises ValueError when operands do not fit the formula.
     """
     import torch
 
     stored = getattr(torch, dtype) if isinstance(dtype, str) else dtype
     names = tuple(sorted(roles.items()))
     function, runtime = _compiled(formula, names, rounds)
-    operands = [_operand(t, tensors, stored) for t in formula.inputs]
+    precision = runtime.Precision.storing(stored)
+    kept = {n for n, role in roles.items() if role is Role.ACCUMULATOR}
+    operands = [_operand(t, tensors, precision.accumulator if t.name in kept else stored) for t in formula.inputs]
     _check_shapes(formula, operands)
-    results = function(*operands, runtime.Precision.storing(stored))
+    results = function(*operands, precision)
     listed = results if isinstance(results, tuple) else (results,)
     return {t.name: r for t, r in zip(formula.outputs, listed, strict=True)}
 

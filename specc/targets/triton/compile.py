@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from triton.runtime.jit import JITFunction
 
+from specc.ir import Role
 from specc.kernels import Attention, Kernel, Operand
 from specc.ops import Num, Size, Sort
 from specc.targets.triton.host import host_text
@@ -62,7 +63,8 @@ def compile_specs(kernel: Kernel, text: str, arch: str, dtype: str) -> list[Comp
 def _inputs(kernel: Kernel, module: ModuleType, dtype: torch.dtype, rows: int) -> list[torch.Tensor]:
     sizes = dict.fromkeys(kernel.sizes, MANY)
     sizes |= dict.fromkeys(_row_sizes(kernel), rows)
-    return [_meta(o, sizes, dtype) for o in kernel.operands if not o.output]
+    types = {o.name: torch.float32 if o.role is Role.ACCUMULATOR else dtype for o in kernel.operands}
+    return [_meta(o, sizes, types[o.name]) for o in kernel.operands if not o.output]
 
 
 def _row_sizes(kernel: Kernel) -> list[str]:

@@ -8,7 +8,7 @@ from specc.kernels import Axis, Kernel, Pointwise, Strip
 from specc.ops import Expr, Num
 from specc.targets.triton.names import local_names
 from specc.targets.triton.rows import Rows, tile_rows
-from specc.targets.triton.scope import Index, Scope
+from specc.targets.triton.scope import Index, Scope, main_operand
 from specc.targets.triton.slots import Launch, Slots, every_config, map_configs, parameters
 from specc.targets.triton.tiles import Config, Configs, TileTable, next_power_of_two
 
@@ -58,11 +58,6 @@ def pointwise_slots(kernel: Kernel, table: TileTable) -> Slots:
     launch = Launch(f"{kernel.name}_kernel", parameters(kernel, values, operands), constants, grid)
     template = f"triton/{kernel.schedule_name}.py.j2"
     return Slots(template, values, configs, (launch,), rows.count, main_operand(kernel), _exprs(p), caps=rows.caps)
-
-
-def main_operand(kernel: Kernel) -> str:
-    """The operand whose storage type chooses the tiles: the first that holds reals."""
-    return next((o.name for o in kernel.operands if o.sort == "real"), kernel.operands[-1].name)
 
 
 def _tiles(configs: Configs, width: int, rows: tuple[Axis, ...]) -> Configs:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from specc.kernels import Access, Kernel, RowReduction, Stage, Store
 from specc.ops import Expr, Num, free_vars
-from specc.targets.triton.emit_pointwise import fitting, main_operand
+from specc.targets.triton.emit_pointwise import fitting
 from specc.targets.triton.names import local_names
 from specc.targets.triton.rows import tile_rows
-from specc.targets.triton.scope import Index, Scope
+from specc.targets.triton.scope import Index, Scope, main_operand
 from specc.targets.triton.slots import Launch, Slots, every_config, map_configs, parameters
 from specc.targets.triton.tiles import Config, Configs, TileTable, next_power_of_two
 

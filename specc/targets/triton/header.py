@@ -5,33 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from specc.formula_text import dims_text, expr_text, formula_text
+from specc.formula_text import expr_text
+from specc.ir import Role
 from specc.kernels import Attention, Contraction, Kernel, Operand
 from specc.ops import Expr, Num, Size, Sort, walk
+from specc.targets.text import call, paragraph
 from specc.targets.triton.host import host_text
 from specc.targets.triton.printer import uses_libdevice
 from specc.targets.triton.slots import Slots, strings
-from specc.targets.text import call, paragraph
 from specc.targets.triton.tiles import Config, Configs
-
-
-def about(kernel: Kernel, ready: Kernel) -> list[str]:
-    """Formula, keys, tensors and schedule of a kernel, for the head of its file."""
-    lines = [f"    {line}" for text in formula_text(kernel.formula) for line in paragraph(text, 4)]
-    entries = [("Spec Key", key) for key in kernel.keys]
-    entries += [("Phase", str(kernel.phase))] if isinstance(kernel.schedule, Attention) else []
-    entries += [("Schedule", f"{kernel.schedule_name}: {kernel.reason}")]
-    entries += [("Tensor", tensor_text(o)) for o in ready.operands]
-    for t in ready.tables:
-        entries.append(("Table", f"{t.name}[{t.var}] = {expr_text(t.expr)} for {t.var} < {t.extent}, float64"))
-    return [*lines, "", *(line for name, text in entries for line in paragraph(f"{name:<9} {text}", 0, " " * 10))]
-
-
-def tensor_text(o: Operand) -> str:
-    """`x [T, 5376], activation`."""
-    what = "int32 or int64" if o.sort is Sort.INDEX else str(o.role)
-    parts = [f"{o.name} {dims_text(o.dims)}", what, *(["result"] if o.output else [])]
-    return ", ".join([*parts, *(["64-bit offsets"] if o.wide else [])])
 
 
 def imports(kernel: Kernel, slots: Slots, doubles: Collection[str]) -> list[str]:
@@ -73,9 +55,13 @@ def groups(kernel: Kernel) -> dict[str, str]:
     reals = [o for o in kernel.operands if o.sort is Sort.REAL]
     factors = _factors(kernel)
     for o in reals:
+        if o.role is Role.ACCUMULATOR:
+            leaders[o.name] = o.name
+            continue
         same = [p.name for p in reals if p.role == o.role or (o.name in factors and p.name in factors)]
         known = [leaders[n] for n in same if n in leaders]
-        leaders[o.name] = known[0] if known else reals[0].name if o.output else o.name
+        others = [p.name for p in reals if p.role is not Role.ACCUMULATOR]
+        leaders[o.name] = known[0] if known else others[0] if o.output else o.name
     return leaders
 
 
@@ -99,6 +85,7 @@ def operand_lines(kernel: Kernel) -> list[str]:
         elif leaders[o.name] != o.name:
             items.append(f'like="{leaders[o.name]}"')
         items += [f"{flag}=True" for flag in ("output", "wide") if getattr(o, flag)]
+        items += ["accumulator=True"] if o.role is Role.ACCUMULATOR else []
         *most, last = call("Operand", items, 5)
         lines += [*most, last + ","]
     return lines

@@ -9,9 +9,9 @@ from fractions import Fraction
 from specc.ir import Role
 from specc.kernels import Access, Kernel, Store
 from specc.ops import Expr, Neg, Num, Sort, Var, children, free_vars, rebuild, substitute, walk
+from specc.targets.text import LIMIT, call
 from specc.targets.triton.names import Names, found
 from specc.targets.triton.printer import Printer
-from specc.targets.text import LIMIT, call
 
 ZERO = Num(Fraction(0), Sort.INDEX)
 DEEPEST = 8
@@ -34,13 +34,20 @@ def storage(operand: str) -> str:
     return f"{operand}_ptr.dtype.element_ty"
 
 
+def main_operand(kernel: Kernel) -> str:
+    """The operand whose storage type chooses the tiles: the first that holds reals in a type of its own."""
+    reals = [o for o in kernel.operands if o.sort is Sort.REAL]
+    own = [o.name for o in reals if o.role is not Role.ACCUMULATOR]
+    return [*own, *(o.name for o in reals)][0]
+
+
 def kernel_printer(kernel: Kernel, indices: Mapping[str, Index]) -> Printer:
     """A printer that knows the storage types and tables of `kernel`, and that indices are never negative."""
     roles = {str(Role.ACCUMULATOR): "tl.float32"}
     for o in kernel.operands:
         if o.sort is Sort.REAL:
             roles.setdefault(str(o.role), storage(o.name))
-    first = next(o.name for o in kernel.operands if o.sort is Sort.REAL)
+    first = main_operand(kernel)
     for role in (Role.WEIGHT, Role.ACTIVATION, Role.CACHE):
         roles.setdefault(str(role), storage(first))
     return Printer(roles, doubles(kernel), {*indices, *(i.view for i in indices.values())})
