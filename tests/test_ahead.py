@@ -19,6 +19,7 @@ from specc.inputs import Options
 from specc.resources import shipped
 
 GEMMA = shipped("specs") / "gemma4.spec"
+MODELS = sorted(shipped("specs").glob("*.spec"))
 ROOT = Path(__file__).parent.parent
 TINY = ROOT / "docs" / "examples" / "tiny.spec"
 MATRIX = {"sm_80": "HMMA", "sm_90": "HGMMA", "sm_100": "UTCHMMA"}
@@ -86,15 +87,16 @@ def test_an_unknown_architecture_is_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_kernel_of_gemma4_compiles_without_spills_and_on_tensor_cores(arch: str) -> None:
-    found = list(compile_model(GEMMA, [arch], Options()))
+@pytest.mark.parametrize("spec", MODELS, ids=lambda path: path.stem)
+def test_every_kernel_of_a_model_compiles_without_spills_and_on_tensor_cores(spec: Path, arch: str) -> None:
+    found = list(compile_model(spec, [arch], Options()))
     assert [report.text(c) for c in found if not c.good] == []
-    assert without_tensor_core(found, arch) == []
+    assert without_tensor_core(spec, found, arch) == []
 
 
-def without_tensor_core(found: list[Compiled], arch: str) -> list[str]:
+def without_tensor_core(spec: Path, found: list[Compiled], arch: str) -> list[str]:
     """Contractions and prefill attentions whose kernel for many rows lacks the instruction of the architecture."""
-    kernels = {k.name: k.schedule_name for x in pipeline.lower(pipeline.load(GEMMA)) for k in x.kernels}
+    kernels = {k.name: k.schedule_name for x in pipeline.lower(pipeline.load(spec)) for k in x.kernels}
     lacking = []
     for name in (n for n, schedule in kernels.items() if schedule in ("contraction", "attention_prefill")):
         most = max((c for c in found if c.file == name), key=lambda c: c.rows)

@@ -61,7 +61,7 @@ CONFIGS: Configs = {
     "sm_80": {
         2: (
             Config(16, 4, 4, {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 256, "GROUP_M": 1}),
-            Config(None, 8, 3, {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}),
+            Config(None, 8, 4, {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 32, "GROUP_M": 8}),
         ),
         4: (
             Config(16, 4, 3, {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 64, "GROUP_M": 1}),

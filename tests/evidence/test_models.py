@@ -1,0 +1,55 @@
+"""The property suite on kernels of the other shipped models, at their true constants, in both targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from specc import pipeline
+from specc.evidence.check import Status
+from specc.evidence.suite import check_kernels
+from specc.ir import Model
+from specc.kernels import Kernel
+from specc.lowered import all_kernels, lower_each
+from specc.resources import shipped
+
+NEW = {
+    "gemma3_270m": ("input_norm", "attn_qk_norm", "attn_core_sliding_prefill", "attn_core_sliding_decode"),
+    "granite_3_3_8b": ("embed", "attn_residual", "attn_core_prefill", "attn_core_decode", "mlp_act", "lm_head"),
+    "muse_glimmer_30b": (
+        "embed", "attn_qk_norm", "attn_core_sliding_prefill", "attn_core_sliding_decode", "attn_gate", "lm_head",
+    ),
+    "qwen3_0_6b": ("input_norm", "attn_qk_norm"),
+}  # fmt: skip
+"""Kernels that no earlier model has like this: norms of weight 1 + w or with a rounded vector, a normed embedding, new
+multipliers and caps, a gate, an odd vocabulary, heads of 128, groups of 4 and 16."""
+TARGETS = ("torch", "triton")
+
+
+@cache
+def model(name: str) -> Model:
+    return pipeline.load(shipped("specs") / f"{name}.spec")
+
+
+@cache
+def kernels(name: str) -> tuple[Kernel, ...]:
+    return all_kernels(lower_each(model(name)))
+
+
+def refused(name: str, chosen: Sequence[Kernel], examples: int) -> list[object]:
+    reports = list(check_kernels(model(name), chosen, TARGETS, examples, 0))
+    assert len(reports) == len(TARGETS) * len(chosen) > 0
+    return [r.counterexample or r.reason for r in reports if r.status is not Status.VERIFIED]
+
+
+@pytest.mark.parametrize(("name", "kernel"), [(name, kernel) for name, listed in NEW.items() for kernel in listed])
+def test_a_kernel_that_is_new_with_its_model_is_verified(name: str, kernel: str) -> None:
+    assert refused(name, [k for k in kernels(name) if k.name == kernel], 0) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEW)
+def test_every_kernel_of_a_model_is_verified_on_drawn_cases_too(name: str) -> None:
+    assert refused(name, kernels(name), 3) == []
