@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from specc.format import format_value
@@ -10,6 +10,8 @@ from specc.formula_text import expr_text
 from specc.ir import Model, NodeVariant, Phase, Weight
 from specc.ops import Bin, Expr, Load, Named, Num, Sort, Var, rebuild
 from specc.page.markdown import code, escape
+
+Constants = Mapping[str, Expr | str | bool]
 
 
 @dataclass(frozen=True)
@@ -91,17 +93,27 @@ def _vocabulary(model: Model) -> Iterator[Fact]:
 
 def _embedding(model: Model) -> Iterator[Fact]:
     for node, weight in _embeddings(model):
+        constants = dict(node.constants)
         tied = any(w.tied == (node.path, weight.name) for n in model.nodes for w in n.weights)
-        mul = dict(node.constants).get("mul")
-        scale = "" if mul is None or format_value(mul) == "1" else f", × {format_value(mul)}"
-        yield Fact("Embedding", ("tied to the LM head" if tied else "not tied") + scale)
+        norm = f", normed with ε = {format_value(constants['eps'])}" if constants.get("norm") is True else ""
+        scale = "".join(f", {text}" for text in _scale(constants))
+        yield Fact("Embedding", ("tied to the LM head" if tied else "not tied") + norm + scale)
+
+
+def _scale(constants: Constants) -> Iterator[str]:
+    """`× √5376`, unless the factor is 1."""
+    mul = constants.get("mul")
+    if mul is not None and format_value(mul) != "1":
+        yield f"× {format_value(mul)}"
 
 
 def _logits(model: Model) -> Iterator[Fact]:
-    for node in model.nodes:
-        cap = dict(node.constants).get("softcap")
-        if node.layers is None and cap is not None:
-            yield Fact("Logits", f"soft-capped at {format_value(cap)}")
+    for node in model.outside(1):
+        constants = dict(node.constants)
+        cap = constants.get("softcap")
+        parts = [*_scale(constants), *([] if cap is None else [f"soft-capped at {format_value(cap)}"])]
+        if parts:
+            yield Fact("Logits", ", ".join(parts))
 
 
 def _domain(model: Model) -> str:

@@ -15,6 +15,7 @@ from specc.format import format_spec
 from specc.formula_text import dims_text
 from specc.ir import Model, Phase, Role
 from specc.page import model_page, page_values
+from specc.page.markdown import plain
 from specc.reduce import reduce_spec
 from specc.resources import shipped
 from specc.syntax import Number
@@ -80,6 +81,31 @@ def test_the_page_has_the_published_node_table(name: str) -> None:
     found = [(r["Node"], r["Op Spec"], r["Layers"], constants(r["Constants"])) for r in page["nodes"]]
     wanted = [(node, op, layers, constants(cell)) for node, op, layers, cell in MODELS[name].nodes]
     assert found == wanted
+
+
+FACTS = {
+    "gemma3_270m": {
+        "Layers": "18 (15 sliding-window attention, 3 full attention)",
+        "Norm": "(1 + w)·x̂, ε = 1e-06",
+        "Embedding": "tied to the LM head, × √640",
+    },
+    "granite_3_3_8b": {"Layers": "40", "Embedding": "tied to the LM head, × 12", "Logits": "× 0.0625"},
+    "muse_glimmer_30b": {
+        "Layers": "52 (39 sliding-window attention, 13 full attention)",
+        "Norm": "(1 + w)·x̂, ε = 1e-05",
+        "Embedding": "not tied, normed with ε = 1e-05",
+        "Logits": "× 1 / √26, soft-capped at 20",
+    },
+    "qwen3_0_6b": {"MLP width": "3,072 (silu)", "Norm": "w·x̂, ε = 1e-06", "Embedding": "tied to the LM head"},
+    "qwen3_8_27b": {"Layers": "64 (48 gated DeltaNet, 16 full attention)", "Embedding": "not tied"},
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_the_page_says_what_is_peculiar_to_a_model(name: str) -> None:
+    said = {fact.label: plain(fact.value) for fact in model_page(model(name), ()).facts}
+    assert {label: said.get(label) for label in FACTS[name]} == FACTS[name]
+    assert ("Logits" in said) == ("Logits" in FACTS[name])
 
 
 @every_model
