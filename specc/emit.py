@@ -3,19 +3,25 @@
 A folder is written under a lock. Each file is replaced whole, and only where its bytes differ. A journal names what is
 about to be written before the first file is; the manifest is renamed last and is the commit. Whatever happens in
 between, every file is an old or a new one, `drift` says what is wrong, and the next build ends where a clean one does.
+
+A file belongs to specc when the manifest or the journal names it: such files are replaced, edited or not. Everything
+else is somebody's own, and a build that would have to replace it is refused before it writes anything. The last build
+into a folder decides what it holds, be it of another spec of that name or with other options.
 """
 
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
+from specc.echo import visible
 from specc.manifest import (
     JOURNAL,
     MANIFEST,
@@ -23,14 +29,22 @@ from specc.manifest import (
     Manifest,
     compiler_digest,
     digest,
+    foreign_manifest,
     hashes,
     read_journal,
     read_manifest,
 )
+from specc.storage import LOCK, locked, prune, read_regular, replace_file, scraps, settled, unwritable
 
-SUFFIX = ".specc-new"
 DIFF_LINES = 60
 """Longest diff of one file that `drift` gives."""
+DIFF_WIDTH = 240
+"""Longest line of it."""
+DIFF_BYTES = 1 << 20
+"""Largest file that is compared line by line."""
+
+Owned = Mapping[str, tuple[str, ...]]
+"""Files that specc wrote or was about to write, with the hashes that they then have."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,8 @@ class State(StrEnum):
     MISSING = "missing"
     STALE = "stale"
     EDITED = "edited by hand"
+    FOREIGN = "not written by specc, and in the way"
+    BLOCKED = "something other than a file that can be read and replaced"
     TORN = "torn"
     EXTRA = "left of a removed node"
     INTERRUPTED = "a build was interrupted"
@@ -70,150 +86,163 @@ def write(folder: Path, files: Mapping[str, str], options: Mapping[str, str], in
     Raises OSError; then every file is still whole, and another build repairs the folder."""
     wanted = {_safe(name): text.encode() for name, text in files.items()}
     manifest = Manifest(tuple(sorted(options.items())), inputs, hashes(wanted))
+    _refuse_first(unwritable(folder, name) for name in (*sorted(wanted), JOURNAL, MANIFEST))
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         old, owned = read_manifest(folder), _owned(folder)
-        changed = [name for name in sorted(wanted) if _read(folder / name) != wanted[name]]
-        gone = [name for name in sorted(owned) if name not in wanted and (folder / name).is_file()]
-        kept = tuple(name for name in gone if digest(_read(folder / name) or b"") not in owned[name])
+        changed = [name for name in sorted(wanted) if read_regular(folder / name) != wanted[name]]
+        _refuse_first(_foreign(folder, name, owned) for name in (*changed, MANIFEST))
+        gone = [name for name in sorted(owned) if name not in wanted and _stands(folder, name)]
+        kept = tuple(name for name in gone if digest(read_regular(folder / name) or b"") not in owned[name])
         removed = tuple(name for name in gone if name not in kept)
-        if changed or removed or old != manifest or read_journal(folder) is not None:
+        if changed or removed or old != manifest or _interrupted(folder, owned):
             _commit(folder, {name: wanted[name] for name in changed}, removed, owned, manifest)
     return Written(tuple(changed), removed, kept, len(wanted) - len(changed))
 
 
 def _commit(
-    folder: Path,
-    changed: Mapping[str, bytes],
-    removed: tuple[str, ...],
-    owned: Mapping[str, tuple[str, ...]],
-    manifest: Manifest,
+    folder: Path, changed: Mapping[str, bytes], removed: tuple[str, ...], owned: Owned, manifest: Manifest
 ) -> None:
-    _sweep(folder)
+    for left in scraps(folder, owned):
+        if left.name != LOCK:
+            os.unlink(left)
     replace_file(folder / JOURNAL, _journal(owned, manifest))
     for name in sorted(changed):
         replace_file(folder / name, changed[name])
     for name in removed:
-        (folder / name).unlink()
-        _prune(folder, (folder / name).parent)
+        os.unlink(folder / name)
+    for name in sorted(owned.keys() - dict(manifest.files).keys()):
+        prune(folder, (folder / name).parent)
     replace_file(folder / MANIFEST, manifest.text().encode())
-    (folder / JOURNAL).unlink()
+    os.unlink(folder / JOURNAL)
 
 
 def _safe(name: str) -> str:
     """`name`, when it stays inside the folder. Raises ValueError: a name that does not is a fault of specc."""
     path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or not path.parts or str(path) != name or name in (MANIFEST, JOURNAL):
+    inside = not path.is_absolute() and ".." not in path.parts and path.parts and str(path) == name
+    if not inside or name in (MANIFEST, JOURNAL, LOCK) or not name.isprintable() or "\\" in name:
         raise ValueError(f"{name!r} is no name for a generated file")
     return name
 
 
+def _refuse_first(errors: Iterable[OSError | None]) -> None:
+    for error in errors:
+        if error is not None:
+            raise error
+
+
+def _foreign(folder: Path, name: str, owned: Owned) -> OSError | None:
+    """Why the file that stands at `name` may not be replaced: specc did not write it."""
+    if name == MANIFEST:
+        mine = not foreign_manifest(folder)
+    else:
+        mine = name in owned or not os.path.lexists(folder / name) or _torn_manifest(folder)
+    return None if mine else OSError(errno.EEXIST, "specc did not write the file that is there", str(folder / name))
+
+
+def _torn_manifest(folder: Path) -> bool:
+    """Whether there is a manifest of ours that no longer tells what is."""
+    return os.path.lexists(folder / MANIFEST) and read_manifest(folder) is None and not foreign_manifest(folder)
+
+
+def _stands(folder: Path, name: str) -> bool:
+    """Whether there is something of ours to remove."""
+    return unwritable(folder, name) is None and os.path.lexists(folder / name)
+
+
 def _owned(folder: Path) -> dict[str, tuple[str, ...]]:
-    """Files that specc wrote or was about to write, with the hashes that they then have."""
     found: dict[str, tuple[str, ...]] = {}
     manifest = read_manifest(folder)
     for name, sums in (*(manifest.files if manifest else ()), *(read_journal(folder) or ())):
         with suppress(ValueError):
-            found[_safe(name)] = (*found.get(name, ()), *sums.split())
+            found[_safe(name)] = tuple(dict.fromkeys((*found.get(name, ()), *sums.split())))
     return found
 
 
-def _journal(owned: Mapping[str, tuple[str, ...]], manifest: Manifest) -> bytes:
+def _journal(owned: Owned, manifest: Manifest) -> bytes:
     table = {name: " ".join(sums) for name, sums in owned.items()}
     for name, found in manifest.files:
         table[name] = f"{table[name]} {found}" if name in table else found
     return (json.dumps(table, indent=2, sort_keys=True) + "\n").encode()
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Replaces a file whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}{SUFFIX}")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
-    except OSError:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _sweep(folder: Path) -> None:
-    for left in sorted(folder.rglob(f".*{SUFFIX}")):
-        left.unlink()
-
-
-def _prune(folder: Path, parent: Path) -> None:
-    """Removes folders that are empty now, up to the output folder."""
-    with suppress(OSError):
-        while parent != folder:
-            parent.rmdir()
-            parent = parent.parent
-
-
-def _read(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One build at a time in a folder, the others wait. The lock is on the folder itself and ends with the process."""
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+def _interrupted(folder: Path, owned: Iterable[str]) -> bool:
+    return read_journal(folder) is not None or bool(scraps(folder, owned))
 
 
 def up_to_date(folder: Path, options: Mapping[str, str], inputs: Hashes) -> Manifest | None:
     """The manifest of `folder`, if a build with these options and inputs by this compiler would change nothing."""
-    manifest = read_manifest(folder)
-    if manifest is None or (folder / JOURNAL).exists():
+    try:
+        manifest = read_manifest(folder)
+        if manifest is None or _interrupted(folder, _owned(folder)):
+            return None
+        found = Manifest(tuple(sorted(options.items())), inputs, manifest.files)
+        same = manifest == found and manifest.compiler == compiler_digest()
+        whole = same and all(digest(read_regular(folder / _safe(n)) or b"") == found for n, found in manifest.files)
+    except (OSError, ValueError):  # a file that cannot be read, a manifest with an impossible name
         return None
-    found = Manifest(tuple(sorted(options.items())), inputs, manifest.files)
-    same = manifest == found and manifest.compiler == compiler_digest()
-    return manifest if same and all(digest(_read(folder / n) or b"") == s for n, s in manifest.files) else None
+    return manifest if whole else None
 
 
 def drift(folder: Path, files: Mapping[str, str], options: Mapping[str, str], inputs: Hashes) -> tuple[Drift, ...]:
     """How `folder` differs from what `write` would leave there, by name. Writes nothing."""
     wanted = {name: text.encode() for name, text in files.items()}
     expected = Manifest(tuple(sorted(options.items())), inputs, hashes(wanted))
+    with settled(folder):
+        try:
+            return _drift(folder, wanted, expected)
+        except OSError as error:
+            return (Drift(_inside(folder, error.filename), State.BLOCKED, error.strerror or ""),)
+
+
+def _inside(folder: Path, name: str | None) -> str:
+    path = Path(name or folder)
+    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+
+
+def _drift(folder: Path, wanted: Mapping[str, bytes], expected: Manifest) -> tuple[Drift, ...]:
     owned = _owned(folder)
-    found = [_compare(folder, name, wanted[name], owned.get(name, ())) for name in sorted(wanted)]
-    extra = [name for name in sorted(owned) if name not in wanted and (folder / name).is_file()]
-    found += [Drift(name, State.EXTRA) for name in extra]
+    found = [_compare(folder, name, wanted[name], owned) for name in sorted(wanted)]
+    found += [Drift(n, State.EXTRA) for n in sorted(owned) if n not in wanted and _stands(folder, n)]
     found.append(_manifest_drift(folder, expected))
+    found += [Drift(_inside(folder, str(p)), State.INTERRUPTED) for p in scraps(folder, owned)]
     if read_journal(folder) is not None:
         found.append(Drift(JOURNAL, State.INTERRUPTED))
     return tuple(d for d in found if d is not None)
 
 
-def _compare(folder: Path, name: str, wanted: bytes, owned: tuple[str, ...]) -> Drift | None:
-    have = _read(folder / name)
+def _compare(folder: Path, name: str, wanted: bytes, owned: Owned) -> Drift | None:
+    error = unwritable(folder, name)
+    try:
+        have = None if error else read_regular(folder / name)
+    except OSError as unreadable:
+        have, error = None, unreadable
     if have == wanted:
         return None
     if have is None:
-        return Drift(name, State.MISSING)
-    state = State.STALE if digest(have) in owned else State.TORN if wanted.startswith(have) else State.EDITED
+        blocked = error is not None or os.path.lexists(folder / name)
+        why = error.strerror or "" if error else "it is no file"
+        return Drift(name, State.BLOCKED, why) if blocked else Drift(name, State.MISSING)
+    if digest(have) in owned.get(name, ()):
+        state = State.STALE
+    elif wanted.startswith(have.rstrip(b"\0")):
+        state = State.TORN
+    else:
+        state = State.EDITED if _foreign(folder, name, owned) is None else State.FOREIGN
     return Drift(name, state, _diff(name, have, wanted))
 
 
 def _manifest_drift(folder: Path, expected: Manifest) -> Drift | None:
-    have = _read(folder / MANIFEST)
+    have = read_regular(folder / MANIFEST)
     if have is None:
-        return Drift(MANIFEST, State.MISSING)
+        return Drift(MANIFEST, State.BLOCKED if os.path.lexists(folder / MANIFEST) else State.MISSING)
     old = read_manifest(folder)
     if old is None:
-        return Drift(MANIFEST, State.TORN)
-    if old.text().encode() != have:
-        return Drift(MANIFEST, State.EDITED, _diff(MANIFEST, have, old.text().encode()))
+        return Drift(MANIFEST, State.FOREIGN if foreign_manifest(folder) else State.TORN)
+    text = old.text().encode("utf-8", "surrogatepass")
+    if text != have:
+        return Drift(MANIFEST, State.EDITED, _diff(MANIFEST, have, text))
     if old != expected:
         wanted = replace(expected, compiler=old.compiler)
         return Drift(MANIFEST, State.STALE, _diff(MANIFEST, have, wanted.text().encode()))
@@ -221,8 +250,19 @@ def _manifest_drift(folder: Path, expected: Manifest) -> Drift | None:
 
 
 def _diff(name: str, have: bytes, wanted: bytes) -> str:
-    """A unified diff, cut after DIFF_LINES lines."""
-    before, after = (b.decode("utf-8", "replace").splitlines() for b in (have, wanted))
+    """A unified diff that a terminal can show, cut after DIFF_LINES lines and DIFF_WIDTH columns."""
+    if len(have) > DIFF_BYTES:
+        return f"{len(have):,} bytes in place of {len(wanted):,}"
+    before, after = map(_lines, (have, wanted))
     lines = list(difflib.unified_diff(before, after, f"{name} (as it is)", f"{name} (as built)", lineterm=""))
     rest = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
-    return "\n".join([*lines[:DIFF_LINES], *rest])
+    return "\n".join(_cut(visible(line)) for line in [*lines[:DIFF_LINES], *rest])
+
+
+def _lines(data: bytes) -> list[str]:
+    *lines, last = data.decode("utf-8", "replace").split("\n")
+    return [*lines, f"{last} (no end of line)"] if last else lines
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= DIFF_WIDTH else f"{line[:DIFF_WIDTH]}…"

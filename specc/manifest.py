@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from specc import __version__
+from specc.storage import read_regular
 
 MANIFEST = "manifest.json"
 JOURNAL = ".specc-journal"
@@ -77,6 +78,18 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
 
 
+def foreign_manifest(folder: Path) -> bool:
+    """Whether somebody else's file has the name of the manifest: one that is neither ours nor what a power cut makes of
+    ours, an empty file or a first part of it."""
+    text = (read_regular(folder / MANIFEST) or b"").rstrip(b"\0")
+    torn = text.startswith(HEAD) or HEAD.startswith(text)
+    return not torn and read_manifest(folder) is None
+
+
+HEAD = b'{\n  "compiler": "'
+"""How every manifest begins."""
+
+
 def read_journal(folder: Path) -> Hashes | None:
     """What an interrupted build had written or was about to write, or None where no build was interrupted."""
     data = read_json(folder / JOURNAL)
@@ -88,11 +101,10 @@ def read_journal(folder: Path) -> Hashes | None:
 
 def read_json(path: Path) -> Any:
     """The value of a JSON file; None for no file, and for one that is torn an empty object."""
+    data = read_regular(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
+        return None if data is None else json.loads(data.decode())
+    except (ValueError, RecursionError):
         return {}
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from specc import emit
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.inputs import TARGETS, Options, read_inputs, read_source
-from specc.manifest import Hashes, Manifest, read_manifest
+from specc.manifest import Hashes, Manifest, digest, read_manifest
 
 if TYPE_CHECKING:
     from specc.emit import Drift, Written
@@ -141,20 +142,32 @@ def build(path: Path, out: Path, options: Options) -> Build:
 
 def up_to_date(path: Path, folder: Path, options: Options) -> Manifest | None:
     """The manifest of `folder`, if it says that this spec was built there as it is now. Raises SpecError."""
-    old = read_manifest(folder)
-    if old is None:
+    try:
+        old = read_manifest(folder)
+    except OSError:
         return None
+    if old is None or dict(old.inputs).get("spec") != digest(read_source(path).text.encode()):
+        return None  # of another text it does not say what that uses
     return emit.up_to_date(folder, options.table(), read_inputs(path, old.uses))
 
 
 def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes, tuple[Diagnostic, ...]]:
-    """All files of a spec, the hashes of what they were made from, and warnings. Raises SpecError."""
-    if options.tiles is not None:
-        read_source(options.tiles)
-    syntax = parse(path)
-    model = check(path, syntax)
-    produced = files(model, lower(model), options)
-    return produced, read_inputs(path, [line.text for line in syntax.uses]), model.library.warnings
+    """All files of a spec, the hashes of what they were made from, and warnings. Raises SpecError; E501 for a text that
+    never stays the same from when it is parsed until all is made."""
+    for _ in range(RETRIES):
+        before = options.table()
+        syntax = parse(path)
+        uses = [line.text for line in syntax.uses]
+        inputs = read_inputs(path, uses)
+        model = check(path, syntax)
+        produced = files(model, lower(model), options)
+        parsed = digest(syntax.span.source.text.encode())
+        if inputs == read_inputs(path, uses) and dict(inputs)["spec"] == parsed and before == options.table():
+            return produced, inputs, model.library.warnings
+    raise SpecError([Diagnostic("E501", f"`{path}`, or what it uses, changes while it is read")])
+
+
+RETRIES = 5
 
 
 def drift(path: Path, out: Path, options: Options) -> tuple[Drift, ...]:
@@ -165,7 +178,15 @@ def drift(path: Path, out: Path, options: Options) -> tuple[Drift, ...]:
 
 def _unwritable(folder: Path, error: OSError) -> SpecError:
     reason = error.strerror or type(error).__name__
-    help_ = "files written so far are whole; build again when there is room" if folder.exists() else ""
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            help_ = "files written so far are whole; build again when there is room"
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            help_ = "choose a folder that can be written: `--out`"
+        case errno.EEXIST | errno.EISDIR | errno.ELOOP | errno.ENOTDIR:
+            help_ = "move it away, or choose another folder: `--out`"
+        case _:
+            help_ = ""
     return SpecError([Diagnostic("E502", f"cannot write `{error.filename or folder}`: {reason}", None, help_)])
 
 

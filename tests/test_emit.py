@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import errno
+import json
 import os
 import threading
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from specc import emit
 from specc.emit import State, drift, up_to_date, write
 from specc.manifest import JOURNAL, MANIFEST, digest, read_manifest
+from specc.storage import SUFFIX
 
 FILES = {"README.md": "page\n", "triton/a.py": "a = 1\n", "triton/b.py": "b = 1\n", "torch/m.py": "m = √2\n"}
 OPTIONS = {"targets": "torch triton"}
@@ -96,7 +102,7 @@ def test_drift_names_files_that_a_removed_node_left(clean: Path) -> None:
     assert states(clean, fewer) == {"torch/m.py": State.EXTRA, MANIFEST: State.STALE}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"files": 3}'])
+@pytest.mark.parametrize("text", ["", "\0" * 512, "{", '{\n  "compiler": "ab', '{\n  "compiler": "ab",\n  "files": 3}'])
 def test_a_torn_manifest_is_seen_and_mended(clean: Path, text: str) -> None:
     before = tree(clean)
     (clean / MANIFEST).write_text(text)
@@ -106,79 +112,145 @@ def test_a_torn_manifest_is_seen_and_mended(clean: Path, text: str) -> None:
     assert tree(clean) == before
 
 
-class Killed(BaseException):
-    """Stands for the end of the process: no handler of the writer runs after it."""
+NEWER = {"README.md": "page 2\n", "triton/a.py": "a = 2\n", "triton/c.py": "c = 1\n", "new/d/e.py": "e = 1\n"}
+CALLS = ("open", "write", "close", "replace", "unlink", "mkdir", "rmdir")
+"""What the writer asks of the operating system and what can fail or be the last thing that it does."""
 
 
-@pytest.mark.parametrize("moment", range(12))
-@pytest.mark.parametrize("after", [False, True])
-def test_a_build_that_is_killed_leaves_whole_files_and_is_repaired(
-    clean: Path, tmp_path: Path, moment: int, after: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    newer = {"README.md": "page 2\n", "triton/a.py": "a = 2\n", "triton/c.py": "c = 1\n"}
-    whole = {t.encode() for t in (*FILES.values(), *newer.values())}
-    folder = tmp_path / "killed"
-    write(folder, FILES, OPTIONS, INPUTS)
-    _kill_at(moment, after, monkeypatch)
-    try:
-        write(folder, newer, OPTIONS, INPUTS)
-        died = False
-    except Killed:
-        died = True
-    monkeypatch.undo()
-    for name, data in tree(folder).items():
-        assert data in whole or name in (MANIFEST, JOURNAL) or name.endswith(emit.SUFFIX)
-    assert not died or states(folder, newer)
-    write(folder, newer, OPTIONS, INPUTS)
-    other = tmp_path / "other"
-    write(other, newer, OPTIONS, INPUTS)
-    assert tree(folder) == tree(other)
-    assert states(folder, newer) == {}
+def at_call(moment: int, act: Callable[[], None], after: bool, patch: pytest.MonkeyPatch) -> None:
+    """Does `act` before or after the `moment`-th call of the operating system. A file is closed even where
+    that fails."""
+    counter = count()
 
-
-def _kill_at(moment: int, after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ends the process before or after its `moment`-th change of the folder."""
-    count = 0
-
-    def counted(real):  # type: ignore[no-untyped-def]
+    def counted(real, after):  # type: ignore[no-untyped-def]
         def call(*arguments, **named):  # type: ignore[no-untyped-def]
-            nonlocal count
-            count += 1
-            if count == moment + 1 and not after:
-                raise Killed
-            result = real(*arguments, **named)
-            if count == moment + 1:
-                raise Killed
-            return result
+            mine = next(counter)
+            if mine == moment and not after:
+                act()
+            try:
+                return real(*arguments, **named)
+            finally:
+                if mine == moment and after:
+                    act()
 
         return call
 
-    monkeypatch.setattr(os, "replace", counted(os.replace))
-    monkeypatch.setattr(Path, "unlink", counted(Path.unlink))
-    monkeypatch.setattr(Path, "write_bytes", counted(Path.write_bytes))
+    for name in CALLS:
+        patch.setattr(os, name, counted(getattr(os, name), after or name == "close"))
 
 
-def test_files_of_a_killed_build_go_when_the_next_build_does_not_want_them(
-    clean: Path, monkeypatch: pytest.MonkeyPatch
+def killed(folder: Path, moment: int, after: bool, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Builds NEWER in a process that ends at its `moment`-th call; whether it did."""
+    child = os.fork()
+    if child == 0:
+        leave = os._exit
+        try:
+            at_call(moment, lambda: leave(9), after, monkeypatch)
+            write(folder, NEWER, OPTIONS, INPUTS)
+            leave(0)
+        finally:
+            leave(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 9)
+    return code == 9
+
+
+def whole(folder: Path) -> None:
+    """Every file is an old or a new one; only what has our ending may be less."""
+    known = {t.encode() for t in (*FILES.values(), *NEWER.values())}
+    for name, data in tree(folder).items():
+        assert data in known or name in (MANIFEST, JOURNAL) or name.endswith(SUFFIX), name
+    for name in (MANIFEST, JOURNAL):
+        if (folder / name).exists():
+            json.loads((folder / name).read_text())
+
+
+def repaired(folder: Path, files: dict[str, str]) -> None:
+    """A build ends where one into a new folder does."""
+    write(folder, files, OPTIONS, INPUTS)
+    with TemporaryDirectory() as other:
+        write(Path(other), files, OPTIONS, INPUTS)
+        assert everything(folder) == everything(Path(other))
+    assert states(folder, files) == {}
+    assert up_to_date(folder, OPTIONS, INPUTS) is not None
+
+
+def everything(folder: Path) -> dict[str, bytes | None]:
+    """Files, and folders as None."""
+    return {
+        p.relative_to(folder).as_posix(): p.read_bytes() if p.is_file() else None for p in sorted(folder.rglob("*"))
+    }
+
+
+def done(folder: Path) -> bool:
+    """Whether `folder` holds what a build of NEWER leaves, and nothing else."""
+    return tree(folder).keys() == {*NEWER, MANIFEST} and states(folder, NEWER) == {}
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("then", [NEWER, FILES], ids=["goes on", "goes back"])
+def test_a_build_that_is_killed_at_any_call_leaves_whole_files_and_is_repaired(
+    tmp_path: Path, after: bool, then: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = tree(clean)
-    _kill_at(5, True, monkeypatch)
-    with pytest.raises(Killed):
-        write(clean, {**FILES, "triton/x.py": "x\n", "README.md": "2\n"}, OPTIONS, INPUTS)
+    for moment in count():
+        folder = tmp_path / str(moment)
+        write(folder, FILES, OPTIONS, INPUTS)
+        if not killed(folder, moment, after, monkeypatch):
+            break
+        whole(folder)
+        assert done(folder) or states(folder, NEWER)
+        repaired(folder, then)
+    assert moment > 40
+
+
+FAULTS = [OSError(n, os.strerror(n)) for n in (errno.ENOSPC, errno.EACCES, errno.EIO)]
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_call_that_fails_ends_the_build_leaves_no_scraps_and_is_repaired(
+    tmp_path: Path, fault: BaseException, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fired = []
+
+    def fail() -> None:
+        fired.append(moment)
+        raise fault
+
+    raised = 0
+    for moment in count():
+        folder = tmp_path / str(moment)
+        write(folder, FILES, OPTIONS, INPUTS)
+        with monkeypatch.context() as patch:
+            at_call(moment, fail, after, patch)
+            try:
+                write(folder, NEWER, OPTIONS, INPUTS)
+            except type(fault):
+                raised += 1
+        if len(fired) <= moment:
+            break
+        whole(folder)
+        assert done(folder) or states(folder, NEWER)
+        repaired(folder, NEWER)
+    assert raised > 20
+
+
+def test_a_short_write_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda handle, data: real(handle, bytes(data)[:2]))
+    write(tmp_path / "out", FILES, OPTIONS, INPUTS)
     monkeypatch.undo()
-    write(clean, FILES, OPTIONS, INPUTS)
-    assert tree(clean) == before
+    assert states(tmp_path / "out") == {}
 
 
-def test_a_full_disk_is_an_error_and_leaves_no_scraps(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, data: bytes) -> int:
-        raise OSError(28, "No space left on device", str(self))
+def test_what_fails_is_named_by_the_file_that_was_to_be_written(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
-    before = tree(clean)
-    with pytest.raises(OSError, match="No space left"):
-        write(clean, {**FILES, "README.md": "3\n"}, OPTIONS, INPUTS)
-    assert tree(clean) == before
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="full") as error:
+        write(clean, NEWER, OPTIONS, INPUTS)
+    assert error.value.filename == str(clean / JOURNAL)
 
 
 def test_up_to_date_believes_hashes_only(clean: Path) -> None:
@@ -194,7 +266,10 @@ def test_up_to_date_does_not_believe_another_compiler(clean: Path, monkeypatch: 
     assert up_to_date(clean, OPTIONS, INPUTS) is None
 
 
-@pytest.mark.parametrize("name", ["../x", "/x", "a/../b", "./a", "", "manifest.json", ".specc-journal"])
+@pytest.mark.parametrize(
+    "name",
+    ["../x", "/x", "a/../b", "./a", "", "a//b", "a\\b", "a\0b", "a\nb", "\udcff", "manifest.json", ".specc-journal"],
+)
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="no name for a generated file"):
         write(tmp_path / "out", {name: ""}, OPTIONS, INPUTS)

@@ -11,6 +11,8 @@ import pytest
 from specc import pipeline
 from specc.diagnostics import SpecError
 from specc.inputs import Options, read_inputs
+from specc.ir import Model
+from specc.lowered import Lowered
 from specc.manifest import MANIFEST, read_manifest
 from specc.resources import shipped
 
@@ -104,6 +106,66 @@ def test_a_changed_input_is_seen(own: Path, name: str) -> None:
     done = pipeline.build(own, out, Options())
     assert done.written is not None and done.written.wrote == ()
     assert pipeline.build(own, out, Options()).written is None
+
+
+def test_a_library_that_has_gone_and_is_no_longer_used_is_not_missed(own: Path) -> None:
+    out = own.parent / "out"
+    pipeline.build(own, out, Options())
+    own.with_name("own.ops").rename(own.with_name("mine.ops"))
+    edit(own, 'use "own.ops"', 'use "mine.ops"')
+    assert pipeline.build(own, out, Options()).written is not None
+
+
+@pytest.mark.parametrize("name", ["tiny.spec", "own.ops"])
+def test_a_text_that_changes_during_a_build_is_built_as_it_is_then(
+    own: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the hash of the new text would stand for files of the old one."""
+    path, real = own.with_name(name), pipeline.lower
+    again = {"tiny.spec": ("heads = 4", "heads = 8"), "own.ops": ("relu(gu[.., i])²", "relu(gu[.., i])³")}
+    edits = [again[name]]
+
+    def lower(model: Model) -> tuple[Lowered, ...]:
+        if edits:
+            edit(path, *edits.pop())
+        return real(model)
+
+    monkeypatch.setattr(pipeline, "lower", lower)
+    pipeline.build(own, own.parent / "out", Options())
+    pipeline.build(own, own.parent / "clean", Options())
+    assert tree(own.parent / "out") == tree(own.parent / "clean")
+
+
+def test_a_text_that_never_stays_the_same_is_an_error(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = pipeline.lower
+
+    def lower(model: Model) -> tuple[Lowered, ...]:
+        own.write_text(own.read_text() + "# more\n")
+        return real(model)
+
+    monkeypatch.setattr(pipeline, "lower", lower)
+    with pytest.raises(SpecError, match="E501.*changes while it is read"):
+        pipeline.build(own, own.parent / "out", Options())
+    assert not (own.parent / "out").exists()
+
+
+def test_of_two_specs_of_one_name_in_one_folder_the_last_decides(own: Path, built: Path) -> None:
+    out = own.parent / "out"
+    own.rename(own.with_name("gemma4.spec"))
+    pipeline.build(own.with_name("gemma4.spec"), out, Options())
+    assert pipeline.build(SPEC, out, Options()).written is not None
+    assert tree(out / "gemma4") == tree(built)
+
+
+@pytest.mark.parametrize("taken", ["out", "out/tiny", "out/tiny/triton", "out/tiny/README.md/x", "out/tiny/README.md"])
+def test_a_folder_that_is_in_use_otherwise_is_an_error(own: Path, taken: str) -> None:
+    path = own.parent / taken
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    before = tree(own.parent)
+    with pytest.raises(SpecError, match="E502.*\n  help: move it away"):
+        pipeline.build(own, own.parent / "out", Options())
+    assert tree(own.parent) == before
 
 
 def test_an_edited_formula_rewrites_what_names_its_op_and_nothing_else(own: Path) -> None:

@@ -10,8 +10,8 @@ import typer
 
 from specc.cli.output import FAILED, print_json
 from specc.diagnostics import Diagnostic, SpecError
-from specc.emit import replace_file
 from specc.inputs import read_source
+from specc.storage import rewrite_file
 
 
 def fmt(
@@ -51,7 +51,7 @@ def canonical(path: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     try:
-        replace_file(path, text.encode())
+        rewrite_file(path, text.encode())
     except OSError as error:
         raise SpecError([Diagnostic("E502", f"cannot write `{path}`: {error.strerror}")]) from error
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -281,10 +282,10 @@ def test_mistakes_are_json_where_json_was_asked_for(specc: Run) -> None:
 def test_a_read_only_folder_is_a_message(
     specc: Run, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Path, data: bytes) -> int:
-        raise PermissionError(13, "Permission denied", str(self))
+    def refuse(source: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(source))
 
-    monkeypatch.setattr(Path, "write_bytes", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     status, _, err = specc("build", own, "--out", tmp_path / "o")
     assert status == 2 and "error[E502]: cannot write" in err and "Permission denied" in err
 
