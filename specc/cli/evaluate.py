@@ -23,6 +23,7 @@ class Target(StrEnum):
     ORACLE = "oracle"
     TORCH = "torch"
     TRITON = "triton"
+    CUDA = "cuda"
 
 
 def evaluate(
@@ -95,8 +96,12 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as found:
             return {name: found[name] for name in sorted(found.files)}
-    except (OSError, ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise SpecError([Diagnostic("E501", f"cannot read arrays from `{path}`: {error}")]) from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise SpecError([Diagnostic("E501", f"cannot read `{path}`: {reason}")]) from error
+    except (ValueError, AttributeError, TypeError, zipfile.BadZipFile) as error:
+        help_ = "`numpy.savez` writes one, with an array for each operand by its name"
+        raise SpecError([Diagnostic("E501", f"`{path}` is no .npz archive of arrays", None, help_)]) from error
 
 
 def _save(path: Path, arrays: Mapping[str, npt.NDArray[np.float64]]) -> None:

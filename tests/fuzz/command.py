@@ -35,6 +35,8 @@ TEXTS = (
     "\u202e", "\x1b[31m",
 )  # fmt: skip
 
+GOOD = ("case.spec", "case.spec", "case.spec:embed", "case.spec:layers[0].norm1", "example/tiny", "torch", "model")
+
 TINY = Path(__file__).parents[2] / "docs" / "examples"
 
 
@@ -79,6 +81,8 @@ def _value(kind: Any, rng: Random) -> str:
         return str(rng.choice(list(kind)).value)
     if kind is int:
         return rng.choice(("0", "1", "-1", "99999999999999999999", "1e3", "x", "٣"))
+    if rng.random() < 0.5:
+        return "case.spec" if kind is Path else rng.choice(GOOD)
     word = rng.choice(PATHS if kind is Path or rng.random() < 0.2 else TEXTS)
     if rng.random() < 0.1:
         data = mutate_bytes(word.encode("utf-8", "surrogateescape"), b"layers[0].x", rng)

@@ -32,6 +32,7 @@ from specc.parse import parse_ops
 from specc.parse_spec import parse_spec
 from specc.source import Source
 from specc.spec_key import format_key, resolve
+from specc.syntax import OpsFile
 from specc.typecheck.model import check_model
 from specc.typecheck.ops import check_library
 from tests.fuzz.cases import Case
@@ -144,8 +145,12 @@ def _library(case: Case, folder: Path) -> Library | None:
     if not set(case.files) & set(SHIPPED):
         return None
     mine = {n: parse_ops(read_source(folder / n)) for n in case.files if n.endswith(".ops")}
-    shipped = {n: parse_ops(Source(n, text)) for n, text in SHIPPED.items() if n not in mine}
-    return check_library([*shipped.values(), *mine.values()])
+    return check_library([*(tree for name, tree in _shipped() if name not in mine), *mine.values()])
+
+
+@cache
+def _shipped() -> tuple[tuple[str, OpsFile], ...]:
+    return tuple((name, parse_ops(Source(name, text))) for name, text in SHIPPED.items())
 
 
 def _same_again(source: Source, parse: Callable[[Source], T], write: Callable[[T], str]) -> T:
