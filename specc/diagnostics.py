@@ -41,7 +41,7 @@ class SpecError(Exception):
         super().__init__(render_all(self.diagnostics))
 
 
-class TooManyErrors(SpecError):
+class Stop(SpecError):
     """What a stage has found when it gives up."""
 
 
@@ -66,13 +66,13 @@ class Collector:
         self._seen: set[tuple[str, str, Span | None]] = set()
 
     def error(self, code: str, message: str, span: Span | None, help: str = "") -> None:
-        """Notes a mistake once. Raises TooManyErrors for the last one that is taken."""
+        """Notes a mistake once. Raises Stop for the last one that is taken."""
         if (code, message, span) in self._seen:
             return
         self._seen.add((code, message, span))
         self.found.append(Diagnostic(code, message, span, help))
         if len(self.found) >= MAX_ERRORS:
-            raise TooManyErrors(self.found)
+            raise Stop(self.found)
 
     def take(self, error: SpecError) -> None:
         """Notes what another stage, or a part of this one, has found."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from specc.limits import MAX_MAGNITUDE
 from specc.ops import (
     Bin,
     Call,
@@ -128,7 +129,8 @@ def fold(e: Expr) -> Expr:
     match e:
         case Bin(op, Num(a), Num(b), Sort.INDEX):
             result = _integer(op, a, b)
-            return e if result is None else Num(result, Sort.INDEX)
+            large = result is not None and result.numerator.bit_length() > MAX_MAGNITUDE
+            return e if result is None or large else Num(result, Sort.INDEX)
         case Neg(Num(a, Sort.INDEX)):
             return Num(-a, Sort.INDEX)
         case Call("abs", (Num(a),), sort):

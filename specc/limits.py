@@ -4,8 +4,7 @@ above what a model needs: the founding one has 7 kB, 1,200 tokens, 24 rows, and 
 from __future__ import annotations
 
 MAX_BYTES = 1 << 18
-"""Bytes of one text (a spec, an op library, a tile table), looked at before it is read; and of all the op libraries
-that a spec uses."""
+"""Bytes of one text (a spec, an op library, a tile table), looked at before it is read."""
 
 MAX_TOKENS = 20_000
 """Tokens of one text: the parser takes some 30 µs for each."""
@@ -16,8 +15,11 @@ MAX_NAME = 100
 MAX_TEXT = 4_000
 """Characters of a quoted text."""
 
-MAX_DIGITS = 400
-"""Longest literal, and largest decimal exponent, that is converted to an exact fraction."""
+MAX_DIGITS = 300
+"""Longest literal that is converted to an exact fraction; with it any literal without an exponent is a float64."""
+
+MAX_EXPONENT = 300
+"""Largest decimal exponent of a literal."""
 
 MAX_DEPTH = 150
 """Deepest nesting: of brackets, of rules of the grammar, and of a formula with its lets and functions put in. Stages
@@ -25,6 +27,9 @@ walk trees by recursion, with up to five calls a level; Python allows 1,000."""
 
 MAX_BITS = 4096
 """Longest numerator or denominator that arithmetic on constants may give."""
+
+MAX_MAGNITUDE = 1_000
+"""Largest binary exponent, of either sign, of a number in a formula: float64 has it."""
 
 MAX_SIZE = 1 << 40
 """Largest size, dimension or end of a domain: the bytes of a tensor still fit 64 bits."""
@@ -43,7 +48,10 @@ MAX_BINDINGS = 2_000
 """Rows times the groups of layers in which they stand: each is bound on its own."""
 
 MAX_AXES = 16
-"""Axes of a tensor."""
+"""Axes of a tensor, and of a view of a checkpoint tensor."""
+
+MAX_OPERANDS = 64
+"""Operands, results or constants of one op or function."""
 
 MAX_RUNS = 1 << 16
 """Separate runs of rows that all interleaved pieces of weights may take."""
@@ -51,20 +59,30 @@ MAX_RUNS = 1 << 16
 MAX_USES = 16
 """Op libraries that one spec may use."""
 
+MAX_USED_BYTES = 1 << 16
+"""Bytes of all of them: they are parsed and typed together, before anything else."""
+
 MAX_FORMULA = 1_000
 """Nodes of a formula with lets and functions put in, powers as products and short sums written out."""
 
 MAX_MODEL = 20_000
-"""Nodes of all formulas of a model together."""
+"""Nodes of the formulas of all bindings together: lowering takes some 0.1 ms for each."""
 
 MAX_LIBRARY = 20_000
-"""Nodes of all formulas and functions of the op libraries together, with lets put in."""
+"""Nodes of all formulas and functions of the op libraries together, with lets put in; those of functions with a second
+form twice, for both are evaluated to see that they agree."""
 
 MAX_CONFIG = 100_000
 """Values of the published configuration, one for each layer where it says `each`."""
 
 MAX_TILES = 1_000
-"""Rows of a tile table."""
+"""Rows of a tile table, and architectures that it names."""
+
+MAX_TILE_LINE = 1_000
+"""Characters of a line of a tile table: the reader of TOML takes quadratic time for some lines."""
+
+MAX_TILE = 1 << 20
+"""Largest number in a row of a tile table."""
 
 MAX_ERRORS = 100
 """Mistakes after which a stage gives up: a text with more of them is no spec, and each costs a search for what may

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ def _text(path: Path) -> str:
 
 def find_model(name: str) -> Path:
     """The spec that `name` (a path, `google/gemma-4-31B`, or that with `@1.0`) means. Raises SpecError (E504)."""
-    if name.endswith(".spec") or Path(name).is_file():
+    if name.endswith(".spec") or os.path.isfile(name):
         return Path(name)
     known = known_models()
     for model in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from specc.limits import MAX_BITS, MAX_MAGNITUDE
 from specc.ops import Bin, Call, Expr, Formula, Neg, Num, Pi, Sort
 from specc.passes.rewrite import bottom_up, each
 
@@ -34,10 +35,16 @@ def fold_real(e: Expr) -> Expr:
             return Num(-a, sort)
         case Bin(op, Num(a), Num(b), Sort.REAL):
             value = _arithmetic(op, a, b)
-            return e if value is None else Num(value)
+            return Num(value) if value is not None and in_range(value) else e
         case Call(fn, (Num(a),)) if fn in _FUNCTIONS:
             return _function(fn, a, e)
     return e
+
+
+def in_range(value: Fraction) -> bool:
+    """Whether `value` has few digits, and is 0 or no further from 1 than float64 goes."""
+    above, below = value.numerator.bit_length(), value.denominator.bit_length()
+    return max(above, below) <= MAX_BITS and (value == 0 or abs(above - below) <= MAX_MAGNITUDE)
 
 
 def _function(fn: str, a: Fraction, e: Expr) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import product
+from itertools import islice, product
 
 from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Named, Neg, Num, Pi, ScalarDef, Select, Sort, Var
 
@@ -54,7 +54,7 @@ def agrees(fn: ScalarDef) -> bool:
         return True
     choices = [NATURALS if p.sort is Sort.INDEX else POINTS for p in fn.params]
     met = 0
-    for values in list(product(*choices))[:MOST]:
+    for values in islice(product(*choices), MOST):
         at = {p.name: float(v) for p, v in zip(fn.params, values, strict=True)}
         pair = _value(fn.body, at), _value(fn.computed, at)
         if None in pair:

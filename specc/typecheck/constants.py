@@ -10,7 +10,8 @@ from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.formula_text import expr_text
 from specc.instantiate import FALSE, Value, close_expr
-from specc.ops import Logic, Op, ParamSig, Size, walk
+from specc.ops import Logic, Num, Op, ParamSig, Size, walk
+from specc.passes.constants import in_range
 from specc.typecheck.shapes import dim_names
 from specc.typecheck.values import (
     Lookup,
@@ -87,6 +88,8 @@ def _value(
             value = as_real(evaluate(written, lookup))
             if any(isinstance(n, Size | Logic) for n in walk(value)):
                 raise mistake("E233", f"`{name}` is to be a number that is known now", written.span)
+            if any(isinstance(n, Num) and not in_range(n.value) for n in walk(value)):
+                raise mistake("E203", "number out of range", written.span, "float64 does not reach it")
             return value
     least = 0 if param is not None and name not in dim_names(ops[0]) else 1
     return number(natural(written, lookup, f"`{name}`", least))

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from specc import syntax as s
-from specc.diagnostics import Collector, nearest
+from specc.diagnostics import Collector, Diagnostic, Stop, nearest
 from specc.formula_text import expr_text
+from specc.limits import MAX_DEPTH, MAX_FORMULA, MAX_LIBRARY
 from specc.ops import (
     ELEMENTARY,
     LEAD,
@@ -39,9 +40,42 @@ from specc.ops import (
     walk,
 )
 from specc.source import Span
+from specc.typecheck.measure import Measure
 
+TOO_LARGE = "is too large with lets and functions put in, and powers and short sums written out"
+AT_MOST = f"at most {MAX_FORMULA} operations and names"
 POISON = Num(Fraction(0), Sort.INDEX)
 """Stands where an error was reported, so that the rest of the text is still checked."""
+
+
+@dataclass
+class Budget:
+    """What a library may still need: `nodes` for all its items, `here` for the item that is typed; and how deep
+    elaboration stands in it, and in what it is made of."""
+
+    nodes: int = MAX_LIBRARY
+    here: int = MAX_FORMULA
+    depth: int = 0
+
+    def enter(self, span: Span) -> None:
+        """One more node, inside of those that were entered and not left. Raises Stop (E107, E323)."""
+        self.nodes, self.here, self.depth = self.nodes - 1, self.here - 1, self.depth + 1
+        if self.depth > MAX_DEPTH:
+            help_ = f"at most {MAX_DEPTH} levels, those of lets and functions counted"
+            raise Stop([Diagnostic("E107", "this is nested too deeply", span, help_)])
+        if self.here < 0:
+            raise Stop([Diagnostic("E323", f"this formula {TOO_LARGE}", span, AT_MOST)])
+        if self.nodes < 0:
+            help_ = f"at most {MAX_LIBRARY} operations and names with lets put in"
+            raise Stop([Diagnostic("E323", "the op libraries together are too large", span, help_)])
+
+    def check(self, measure: Measure, span: Span) -> None:
+        """Raises Stop (E107, E323) for a formula that becomes too large or too deep."""
+        if measure.nodes > MAX_FORMULA:
+            raise Stop([Diagnostic("E323", f"this formula {TOO_LARGE}", span, AT_MOST)])
+        if measure.depth > MAX_DEPTH:
+            help_ = f"at most {MAX_DEPTH} levels with lets and functions put in"
+            raise Stop([Diagnostic("E107", "this is nested too deeply", span, help_)])
 
 
 @dataclass(frozen=True)
@@ -62,6 +96,8 @@ class Scope:
     expanding: tuple[str, ...] = ()
     lead: bool = False
     """Whether `..` means something here."""
+    budget: Budget = field(default_factory=Budget)
+    """Shared by all scopes of a library."""
     used: set[str] = field(default_factory=set)
     """Lets and recurrences that something has read; shared by all scopes of an op."""
 
@@ -74,7 +110,15 @@ class Scope:
 
 
 def elaborate(e: s.Expr, scope: Scope) -> Expr:
-    """The typed form of `e`. Mistakes go to `scope.report` and leave POISON."""
+    """The typed form of `e`. Mistakes go to `scope.report` and leave POISON. Raises Stop (E107, E323) for a
+    formula that has grown too large."""
+    scope.budget.enter(e.span)
+    out = _elaborate(e, scope)
+    scope.budget.depth -= 1
+    return out
+
+
+def _elaborate(e: s.Expr, scope: Scope) -> Expr:
     match e:
         case s.Number(_, value):
             return Num(value, Sort.INDEX if value.denominator == 1 and "." not in e.text else Sort.REAL)

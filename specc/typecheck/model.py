@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from specc import syntax_spec as m
-from specc.diagnostics import Collector, nearest
+from specc.diagnostics import Collector, Diagnostic, Stop, nearest
 from specc.formula_text import dims_text, expr_text
 from specc.ir import Model, NodeVariant, Profile, StateDecl, Stream
+from specc.limits import MAX_BINDINGS, MAX_MODEL, MAX_ROWS
 from specc.ops import FormulaTensor, Library, Op, Sort
 from specc.typecheck.flow import Flow, check_flow, stands_in
+from specc.typecheck.measure import Meter
 from specc.typecheck.node_names import check_node_names
 from specc.typecheck.rows import bind_row, kept_in
 from specc.typecheck.shapes import Dims, shape
@@ -19,9 +21,6 @@ from specc.typecheck.surroundings import check_config, check_profile
 from specc.typecheck.values import attempt, mistake, table
 from specc.typecheck.weights import Taken, check_tied, check_tiling, take, tied_nodes
 from specc.typecheck.wires import Wire, World
-
-MAX_ROWS = 400
-"""Most rows of a node table."""
 
 
 def check_model(spec: m.SpecFile, library: Library) -> Model:
@@ -43,11 +42,13 @@ class _Builder:
         self.variants: dict[int, NodeVariant] = {}
         self.state_dims: dict[str, dict[str, Dims]] = {}
         self.failed: set[int] = set()
+        self.size, self.meter = 0, Meter()
 
     def build(self) -> Model:
         self._check_cells()
         check_node_names(self.spec.nodes, self.ops, self.report)
         inputs = self._inputs()
+        self._check_count()
         flow = check_flow(self.spec, self.frame.groups, self.report)
         outer = {t.name: Wire(t.name, t.dims, t.sort) for t in inputs}
         outer |= self._bind(flow.before, self.frame.outside, outer, -1)
@@ -165,6 +166,7 @@ class _Builder:
             self.failed.add(id(row))
             return written
         layers = tuple(sorted(i for g in self.frame.groups if stands_in(row, g) for i in g.layers))
+        self._count_nodes(variant)
         variant = replace(variant, layers=layers if side == 0 else None, outside_order=side)
         other = self.variants.setdefault(id(row), variant)
         if other != variant:
@@ -174,6 +176,18 @@ class _Builder:
                 if name in world.states:
                     self.state_dims.setdefault(name, {})[row.layers.name] = world.states[name]
         return written
+
+    def _check_count(self) -> None:
+        bindings = sum(stands_in(row, group) for row in self.spec.nodes.rows for group in self.frame.groups)
+        if bindings > MAX_BINDINGS:
+            message = f"the rows stand in {bindings} kinds of layers, all rows together"
+            raise Stop([Diagnostic("E210", message, self.spec.nodes.span, f"at most {MAX_BINDINGS}")])
+
+    def _count_nodes(self, variant: NodeVariant) -> None:
+        self.size += sum(self.meter.formula(b.formula).nodes for _, forms in variant.bound for b in forms)
+        if self.size > MAX_MODEL:
+            help_ = f"at most {MAX_MODEL} operations and names, counted in each kind of layers"
+            raise Stop([Diagnostic("E323", "the formulas of all nodes together are too large", variant.span, help_)])
 
     def _differs(self, row: m.Row, first: NodeVariant, second: NodeVariant, group: Group) -> None:
         pairs = zip(first.constants, second.constants, strict=False)

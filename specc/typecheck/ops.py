@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from specc import syntax as s
-from specc.diagnostics import Collector, Diagnostic, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, Stop, nearest
+from specc.limits import MAX_FORMULA
 from specc.ops import (
     ELEMENTARY,
     LEAD,
@@ -27,13 +28,28 @@ from specc.ops import (
     walk,
 )
 from specc.typecheck.agreement import agrees
-from specc.typecheck.expressions import POISON, Scope, article, claim, condition, elaborate, given_indices, number
+from specc.typecheck.expressions import (
+    POISON,
+    Budget,
+    Scope,
+    article,
+    claim,
+    condition,
+    elaborate,
+    given_indices,
+    number,
+)
+from specc.typecheck.measure import Meter
 
 
 def check_library(files: Sequence[s.OpsFile]) -> Library:
     """Types all items of all files together, so that order does not matter. Raises SpecError."""
     checker = _LibraryChecker(files)
-    library = checker.run()
+    try:
+        library = checker.run()
+    except Stop as stop:
+        checker.report.take(stop)
+        raise SpecError(checker.report.found) from None
     checker.report.finish()
     return library
 
@@ -45,6 +61,7 @@ class _LibraryChecker:
         self.ops: dict[str, s.Op] = {}
         self.done: dict[str, ScalarDef] = {}
         self.active: list[str] = []
+        self.budget, self.meter = Budget(), Meter()
         self.warnings: list[Diagnostic] = []
         for item in (i for f in files for i in f.items):
             self._declare(item)
@@ -60,9 +77,13 @@ class _LibraryChecker:
     def run(self) -> Library:
         for name in self.defs:
             self.function(name)
-        ops = [check_op(op, self) for op in self.ops.values()]
+        ops = [self._op(op) for op in self.ops.values()]
         defs = sorted(self.done.values(), key=lambda d: d.name)
         return Library(tuple(defs), tuple(sorted(ops, key=lambda o: o.name)), tuple(self.warnings))
+
+    def _op(self, written: s.Op) -> Op:
+        self.budget.here, self.budget.depth = MAX_FORMULA, 0
+        return check_op(written, self)
 
     def function(self, name: str) -> ScalarDef | None:
         """The typed scalar function, elaborated on first use."""
@@ -75,12 +96,14 @@ class _LibraryChecker:
             self.report.error("E309", f"`{name}` is defined by itself", written.span)
             return ScalarDef(name, _parameters(written), POISON, None, Sort.REAL)
         self.active.append(name)
+        outer, self.budget.here = (self.budget.here, self.budget.depth), MAX_FORMULA
         self.done[name] = self._check_def(written)
+        self.budget.here, self.budget.depth = outer
         self.active.pop()
         return self.done[name]
 
     def scope(self) -> Scope:
-        return Scope(self.report, self.function, lambda: tuple(self.defs))
+        return Scope(self.report, self.function, lambda: tuple(self.defs), budget=self.budget)
 
     def _check_def(self, d: s.Def) -> ScalarDef:
         _unique(self.report, "parameter", [(p.name, p) for p in d.params])
@@ -99,7 +122,12 @@ class _LibraryChecker:
             message = f"the two forms differ: {article(body.sort)} and {article(computed.sort)}"
             self.report.error("E310", message, d.computed.span)
         sort = Sort.REAL if body.sort is not Sort.BOOL else Sort.BOOL
-        return self._agreed(ScalarDef(d.name, params, body, computed, sort, " ".join(d.comments), d.span), d)
+        fn = ScalarDef(d.name, params, body, computed, sort, " ".join(d.comments), d.span)
+        measure = self.meter.function(fn)
+        self.budget.check(measure, d.span)
+        if computed is not None:
+            self.budget.nodes -= measure.nodes
+        return self._agreed(fn, d)
 
     def _agreed(self, fn: ScalarDef, d: s.Def) -> ScalarDef:
         """Drops a `computed as` form that does not have the value of the definition: the definition is what counts."""
@@ -148,6 +176,8 @@ def check_op(op: s.Op, library: _LibraryChecker) -> Op:
         "",
         op.span,
     )
+    for e in [q.expr for q in typed.equations] + [e for r in typed.recs for e in (r.init, r.step)]:
+        library.budget.check(library.meter.of(e), op.span)
     for name, span in [(b.name, b.span) for b in lets] + [(r.name, r.span) for r in recs]:
         if name not in scope.used:
             report.error("E322", f"`{name}` is never used", span, "use it or leave it out")
@@ -181,7 +211,9 @@ def _sizes(op: s.Op, report: Collector) -> dict[str, Sort]:
     for tensor in op.inputs:
         for dim in tensor.dims:
             if isinstance(dim, s.Name) and sizes.setdefault(dim.name, Sort.INDEX) is not Sort.INDEX:
-                report.error("E315", f"`{dim.name}` is a dimension, so it is a nat", dim.span)
+                report.error(
+                    "E315", f"`{dim.name}` is a dimension, so it is a nat", dim.span, f"write `{dim.name}: nat`"
+                )
                 sizes[dim.name] = Sort.INDEX
     return sizes
 
@@ -237,7 +269,9 @@ def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[E
             written[b.name] = _equation(b, outputs[b.name], scope)
     for name in outputs:
         if name not in written:
-            scope.report.error("E318", f"result `{name}` of `{op.name}` has no equation", op.span)
+            scope.report.error(
+                "E318", f"result `{name}` of `{op.name}` has no equation", op.span, f"write `{name}[…] = …`"
+            )
     return tuple(written[n] for n in outputs if n in written)
 
 

@@ -11,9 +11,12 @@ from specc.diagnostics import Collector, Diagnostic, SpecError
 from specc.formula_text import dims_text
 from specc.instantiate import instantiate
 from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, WireRead, WireWrite
+from specc.limits import MAX_FORMULA
 from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, walk
 from specc.source import Span
 from specc.typecheck.constants import Constants, check_constants, check_dims, check_params, check_requires
+from specc.typecheck.expressions import AT_MOST, TOO_LARGE
+from specc.typecheck.measure import Meter
 from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, shape, width
 from specc.typecheck.sizes import RUNTIME, Group
 from specc.typecheck.values import attempt, mistake, number, table
@@ -182,6 +185,9 @@ def _close(
     lead = matcher.lead or ()
     given = tuple(t.name for t in op.inputs if t.optional and (t.name in weights or t.name in reads))
     formula = instantiate(op, matcher.values, tuple(zip(lead_names(op, lead), lead, strict=True)), given)
+    if Meter().formula(formula).nodes > MAX_FORMULA:
+        message = f"the formula of `{site.row.path}` {TOO_LARGE}"
+        raise mistake("E323", message, site.row.op.span, AT_MOST)
     _check_formula(formula, given, site)
     roles = tuple((t.name, _role(t, weights, reads)) for t in (*formula.inputs, *formula.outputs))
     return BoundOp(op, formula, roles, tuple(reads.values()))

@@ -10,14 +10,11 @@ from specc import syntax_spec as m
 from specc.diagnostics import Collector, SpecError, nearest
 from specc.format_expr import format_expr
 from specc.ir import Domain, LayerClass
+from specc.limits import MAX_CLASS_WORK, MAX_DEPTH, MAX_GROUPS, MAX_LAYERS, MAX_SIZE
 from specc.ops import Expr, Num, Size
+from specc.typecheck.measure import height, operations
 from specc.typecheck.values import Meanings, attempt, condition, evaluate, mistake, natural, number, table
 
-MAX_LAYERS = 10_000
-MAX_GROUPS = 64
-"""Most ways in which layers may differ."""
-MAX_RUNTIME = 1 << 40
-MAX_SIZE = 1 << 40
 RUNTIME = {"T": "tokens", "B": "sequences", "S": "cached positions"}
 """Run-time sizes that a domain can give. `L`, the keys that a prefill sees, has the range of `S`."""
 RESERVED = ("L", "i", "layers", "π", "pi", "True", "False", "None")
@@ -64,6 +61,7 @@ class Names:
         self.written: dict[str, m.Size] = {}
         self.done: dict[str, Expr | None] = {r.name: Size(r.name) for r in spec.domain.ranges if r.name in RUNTIME}
         self.active: list[str] = []
+        self.depth = 0
         count = m.Size(spec.layers.count.span, (), "layers", spec.layers.count)
         self._add("layers", count)
         for size in spec.sizes.sizes if spec.sizes else ():
@@ -91,12 +89,17 @@ class Names:
         """The value of a size, or None where it has a mistake, which is then reported."""
         if key not in self.done:
             self.active.append(key)
+            self.depth += height(self.written[key].value)
             self.done[key] = attempt(self.report, self._evaluate, key)
+            self.depth -= height(self.written[key].value)
             self.active.pop()
         return self.done[key]
 
     def _evaluate(self, key: str) -> Expr:
         size = self.written[key]
+        if self.depth > MAX_DEPTH:
+            message = f"size `{key}`, written out with the sizes that lead to it, is nested too deeply"
+            raise mistake("E107", message, size.span, f"at most {MAX_DEPTH} levels")
         prefix = key.rsplit(".", 1)[0] + "." if "." in key else ""
         value = evaluate(size.value, lambda name: self._find(name, prefix))
         if not isinstance(value, Num):
@@ -162,8 +165,6 @@ def _range(r: m.Range) -> Domain:
     high = natural(r.high, table({}), f"the greatest `{r.name}`", least=0)
     if low > high:
         raise mistake("E220", f"the domain of `{r.name}` is empty: {low} > {high}", r.span)
-    if high > MAX_RUNTIME:
-        raise mistake("E220", f"the domain of `{r.name}` ends above {MAX_RUNTIME}", r.high.span)
     return Domain(r.name, low, high, r.unit)
 
 
@@ -179,6 +180,12 @@ def _layer_count(layers: m.Layers, known: Meanings, report: Collector) -> int:
 
 def _classes(layers: m.Layers, count: int, known: Meanings, report: Collector) -> tuple[LayerClass, ...]:
     found: dict[str, LayerClass] = {}
+    work = count * sum(operations(cls.where) for cls in layers.classes)
+    if work > MAX_CLASS_WORK:
+        message = (
+            f"the layer classes take {work} operations to tell: those of all predicates, for each of {count} layers"
+        )
+        raise mistake("E210", message, layers.span, f"at most {MAX_CLASS_WORK}")
     for cls in layers.classes:
         if cls.name in found or cls.name == "all":
             report.error("E204", f"layer class `{cls.name}` is given twice", cls.span)
@@ -193,7 +200,14 @@ def _classes(layers: m.Layers, count: int, known: Meanings, report: Collector) -
 
 
 def _members(cls: m.LayerClass, count: int, known: Meanings) -> tuple[int, ...]:
-    return tuple(i for i in range(count) if condition(cls.where, table({**known, "i": number(i)})))
+    names = dict(known)
+    lookup = table(names)
+    found = []
+    for i in range(count):
+        names["i"] = number(i)
+        if condition(cls.where, lookup):
+            found.append(i)
+    return tuple(found)
 
 
 def _groups(
@@ -203,15 +217,16 @@ def _groups(
     spec: m.SpecFile,
     report: Collector,
 ) -> tuple[Group, ...]:
-    sets = [(c, frozenset(c.layers)) for c in classes]
-    members: dict[tuple[LayerClass, ...], list[int]] = {}
+    sets = [frozenset(c.layers) for c in classes]
+    members: dict[tuple[int, ...], list[int]] = {}
     for i in range(count):
-        members.setdefault(tuple(c for c, layers in sets if i in layers), []).append(i)
+        members.setdefault(tuple(n for n, layers in enumerate(sets) if i in layers), []).append(i)
     if len(members) > MAX_GROUPS:
         message = f"the layer classes overlap in {len(members)} ways"
         raise mistake("E210", message, spec.layers.span, f"at most {MAX_GROUPS}")
     groups = []
-    for held, layers in members.items():
+    for numbers, layers in members.items():
+        held = [classes[n] for n in numbers]
         names: dict[str, Expr | None] = dict(known)
         for cls in held:
             _take(names, cls, known, tuple(layers), spec, report)
@@ -230,7 +245,8 @@ def _take(
     for name, value in cls.sizes:
         if name not in known and names.get(name, number(value)) != number(value):
             span = next(c.span for c in spec.layers.classes if c.name == cls.name)
-            report.error("E213", f"`{name}` has two values in {layers_text(layers)}", span)
+            others = "let only one of the classes of these layers give it"
+            report.error("E213", f"`{name}` has two values in {layers_text(layers)}", span, others)
             names[name] = None
         else:
             names[name] = number(value)

@@ -10,6 +10,7 @@ from specc import syntax_spec as m
 from specc.diagnostics import Collector, SpecError, nearest
 from specc.instantiate import Value
 from specc.ir import LayerClass, NodeVariant, Profile, Role
+from specc.limits import MAX_CONFIG
 from specc.ops import Expr, Library, Named, Num, walk
 from specc.passes.constants import fold_constants_in
 from specc.typecheck.sizes import Frame, layers_text
@@ -110,6 +111,9 @@ def check_config(
     """The published configuration as JSON values by dotted key; mistakes go to `report` (E271). `failed`: paths of
     nodes that have mistakes."""
     found: dict[str, object] = {}
+    if config and sum(values_in(e.value, frame.layer_count) for e in config.entries) > MAX_CONFIG:
+        report.error("E271", "the configuration has too many values", config.span, f"at most {MAX_CONFIG}")
+        return ()
     constants = node_constants(nodes)
     names = {k: v for k, v in constants.items() if isinstance(v, Expr)} | dict(frame.outside.names)
     known = _Known(WORDS | {k: v for k, v in constants.items() if k not in names}, names, tuple(failed), frame)
@@ -156,7 +160,20 @@ def _json(value: m.Value, known: _Known) -> object:
     number = fold_constants_in(as_real(evaluate(value, known.find)))
     if not isinstance(number, Num):
         raise mistake("E271", "expected a number, a text, or a list", value.span)
-    return int(number.value) if number.value.denominator == 1 else float(number.value)
+    try:
+        return int(number.value) if number.value.denominator == 1 else float(number.value)
+    except OverflowError:
+        raise mistake("E271", "this number is too large", value.span) from None
+
+
+def values_in(value: m.Value, layers: int) -> int:
+    """How many JSON values `value` becomes, at most."""
+    match value:
+        case m.ListValue(_, items):
+            return 1 + sum(values_in(v, layers) for v in items)
+        case m.Each(_, choices):
+            return layers * max(values_in(v, layers) for _, v in choices)
+    return 1
 
 
 def _each(each: m.Each, known: _Known) -> list[object]:

@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import ParamSpec, TypeVar
 
 from specc import syntax as s
-from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, Stop, nearest
 from specc.formula_text import expr_text
 from specc.instantiate import FALSE, TRUE, compare
+from specc.limits import MAX_BITS, MAX_SIZE
 from specc.ops import ELEMENTARY, Bin, Call, Expr, Neg, Num, Pi, Sort, rebuild
 from specc.source import Span
 
@@ -21,8 +22,6 @@ P = ParamSpec("P")
 Lookup = Callable[[s.Name], Expr]
 Meanings = Mapping[str, Expr | None]
 """What names mean; None for one whose mistake is reported already."""
-MAX_BITS = 4096
-"""Longest numerator or denominator of a number that an expression may give."""
 
 
 def mistake(code: str, message: str, span: Span | None, help: str = "") -> SpecError:
@@ -34,9 +33,10 @@ def attempt(report: Collector, action: Callable[P, T], *args: P.args, **kwargs: 
     """What `action` gives, or None after its mistakes were put into `report`."""
     try:
         return action(*args, **kwargs)
+    except Stop:
+        raise
     except SpecError as error:
-        for found in error.diagnostics:
-            report.error(found.code, found.message, found.span, found.help)
+        report.take(error)
         return None
 
 
@@ -105,9 +105,11 @@ def rational(e: s.Expr, lookup: Lookup) -> Fraction:
 
 
 def natural(e: s.Expr, lookup: Lookup, what: str, least: int = 1) -> int:
-    """The integer that `e` is, at least `least`. Raises SpecError (E202) that speaks of `what`."""
+    """The integer that `e` is, at least `least`. Raises SpecError (E202, E206) that speaks of `what`."""
     value = evaluate(e, lookup)
     if isinstance(value, Num) and value.value.denominator == 1 and value.value >= least:
+        if value.value > MAX_SIZE:
+            raise mistake("E206", f"{what} is too large", e.span, f"at most {MAX_SIZE}")
         return int(value.value)
     kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
     raise mistake("E202", f"{what} is {expr_text(value)}, not {kind}", e.span)

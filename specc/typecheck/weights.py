@@ -9,10 +9,9 @@ from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector
 from specc.ir import Piece, Weight
+from specc.limits import MAX_RUNS
 from specc.typecheck.values import Lookup, Meanings, attempt, mistake, natural, table
 
-MAX_RUNS = 1 << 16
-"""Most separate runs of rows that one interleaved piece may take."""
 Taken = dict[str, list[tuple[Piece, m.Piece]]]
 
 
@@ -107,14 +106,18 @@ def runs(piece: Piece) -> list[tuple[int, int]]:
 def check_tiling(taken: Taken, report: Collector) -> None:
     """Reports tensors of a checkpoint whose rows are taken twice, or not all, or whose shapes differ
     (E261)."""
+    total = 0
     for name, uses in taken.items():
         piece, at = uses[0]
+        total += sum(prod(n for _, _, n in p.view[:-1]) for p, _ in uses)
         other = next((p for p, _ in uses if p.full != piece.full), None)
         if other is not None:
             message = f"{name!r} is {list(piece.full)} in one place and {list(other.full)} in another"
             report.error("E261", message, at.span)
-        elif sum(prod(n for _, _, n in p.view[:-1]) for p, _ in uses) > MAX_RUNS:
-            report.error("E261", f"{name!r} is cut into too many runs of rows", at.span)
+        elif total > MAX_RUNS:
+            help_ = f"at most {MAX_RUNS} runs in all weights"
+            report.error("E261", f"{name!r} is cut into too many runs of rows", at.span, help_)
+            return
         else:
             _check_rows(name, piece.full[0], uses, report)
 

@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.limits import MAX_TILE, MAX_TILE_LINE, MAX_TILES
 from specc.resources import shipped
 
 TILES: Mapping[str, tuple[str, ...]] = {
@@ -122,33 +123,41 @@ def shipped_tiles() -> TileTable:
 
 def parse_tiles(text: str, name: str, archs: tuple[str, ...]) -> TileTable:
     """A table from TOML. `archs`: architectures known beside the file's own. Raises SpecError."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError([Diagnostic("E902", f"{name}: {error}")]) from error
+    data, report = _toml(text, name), Collector()
     own = data.pop("archs", [])
-    problems: list[Diagnostic] = []
-    if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(r"sm_\d+", a) for a in own):
-        problems.append(_wrong(f'{name}: `archs` is a list of names such as "sm_90"'))
+    if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(r"sm_\d{1,4}", a) for a in own):
+        report.error("E902", f'{name}: `archs` is a list of names such as "sm_90"', None)
         own = []
+    entries = sum(len(rows) for rows in data.values() if isinstance(rows, list))
+    if max(entries, len(own)) > MAX_TILES:
+        report.error("E902", f"{name} has {max(entries, len(own))} rows or architectures", None, f"at most {MAX_TILES}")
+        report.finish()
     known = tuple(dict.fromkeys((*archs, *own)))
     rows: list[Row] = []
     for schedule, entries in data.items():
         if schedule not in TILES or not isinstance(entries, list):
-            problems.append(_wrong(f"{name}: `{schedule}` is no list of a schedule", nearest(schedule, TILES)))
+            message = f"{name}: `{schedule}` is no list of a schedule"
+            report.error("E902", message, None, nearest(schedule, TILES))
             continue
         for number, entry in enumerate(entries, 1):
             try:
                 rows.append(_row(schedule, entry, known))
             except ValueError as error:
-                problems.append(_wrong(f"{name}: {schedule}, row {number}: {error}"))
-    if problems:
-        raise SpecError(problems)
+                report.error("E902", f"{name}: {schedule}, row {number}: {error}", None)
+    report.finish()
     return TileTable(known, tuple(rows))
 
 
-def _wrong(message: str, help: str = "") -> Diagnostic:
-    return Diagnostic("E902", message, None, help)
+def _toml(text: str, name: str) -> dict[str, Any]:
+    """Raises SpecError (E902) for a text that is no TOML, or has lists in lists that no table has."""
+    if any(len(line) > MAX_TILE_LINE for line in text.split("\n")):
+        raise SpecError(
+            [Diagnostic("E902", f"{name}: a line is too long", None, f"at most {MAX_TILE_LINE} characters")]
+        )
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpecError([Diagnostic("E902", f"{name}: {error}")]) from error
 
 
 def _row(schedule: str, entry: Any, archs: tuple[str, ...]) -> Row:
@@ -182,8 +191,8 @@ def _width(value: object) -> int:
 
 def _number(entry: Mapping[str, Any], key: str) -> int:
     value = entry[key]
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"`{key}` is a positive number, not {value!r}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_TILE:
+        raise ValueError(f"`{key}` is a positive number of at most {MAX_TILE}, not {value!r}")
     return value
 
 
