@@ -11,7 +11,7 @@ CODES: dict[str, str] = {
     "E105": "A section, or a line that stands once, is written twice.",
     "E106": "A section that every spec has is missing.",
     "E107": "The text is nested too deeply.",
-    "E108": "A text, a name, a quoted text or a table is too long.",
+    "E108": "Something is too long: a text, a name, a list.",
     # Sizes, domain and layers of a Model Spec
     "E201": "A name that nothing defines here.",
     "E202": "A value is not what is wanted: a positive integer, an integer, or an exact number.",
@@ -86,6 +86,7 @@ CODES: dict[str, str] = {
     "W301": "A `computed as` form has other values than its definition, which is used instead.",
     # Lowering and building
     "E401": "No schedule takes the formula of a node.",
+    "E323": "A formula, or all formulas together, are too large.",
     "E410": "A node has no form in the PyTorch reference.",
     "E501": "A file cannot be read.",
     "E502": "A file cannot be written.",

@@ -15,7 +15,16 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 from specc import syntax as s
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.echo import cut
-from specc.limits import MAX_DEPTH, MAX_DIGITS, MAX_NAME, MAX_TEXT, MAX_TOKENS
+from specc.limits import (
+    MAX_AXES,
+    MAX_DEPTH,
+    MAX_DIGITS,
+    MAX_EXPONENT,
+    MAX_NAME,
+    MAX_OPERANDS,
+    MAX_TEXT,
+    MAX_TOKENS,
+)
 from specc.recovery import Reader, Resync
 from specc.source import Source, Span
 
@@ -100,8 +109,8 @@ class ExprBuilder(Transformer[Token, Any]):
     def number(self, kids: list[Any]) -> s.Number:
         text = str(kids[0])
         exponent = re.split("[eE]", text)[1] if re.search("[eE]", text) else "0"
-        if len(text) > MAX_DIGITS or abs(int(exponent)) > MAX_DIGITS:
-            help_ = f"at most {MAX_DIGITS} digits and a decimal exponent of at most {MAX_DIGITS}"
+        if len(text) > MAX_DIGITS or abs(int(exponent)) > MAX_EXPONENT:
+            help_ = f"at most {MAX_DIGITS} digits and a decimal exponent of at most {MAX_EXPONENT}"
             self.report.error("E103", "number out of range", self.at(kids[0]), help_)
             return s.Number(self.at(kids[0]), Fraction(0), "0")
         return s.Number(self.at(kids[0]), Fraction(text), text)
@@ -112,10 +121,16 @@ class ExprBuilder(Transformer[Token, Any]):
     def dots(self, kids: list[Any]) -> s.Dots:
         return s.Dots(self.at(kids[0]))
 
-    def indices(self, kids: list[Any]) -> tuple[s.Expr, ...]:
+    def few(self, kids: list[Any], most: int, what: str) -> tuple[Any, ...]:
+        """All of `kids`, of which a text may have at most `most`."""
+        if len(kids) > most:
+            self.report.error("E108", f"{len(kids)} {what}", self.at(kids[most]), f"at most {most}")
         return tuple(kids)
 
     def args(self, kids: list[Any]) -> tuple[s.Expr, ...]:
+    def indices(self, kids: list[Any]) -> tuple[s.Expr, ...]:
+        return self.few(kids, MAX_AXES, "axes")
+
         return tuple(kids)
 
     def index(self, kids: list[Any]) -> s.Index:
@@ -185,7 +200,7 @@ class OpsBuilder(ExprBuilder):
         return s.Tensor(self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None)
 
     def params(self, kids: list[Any]) -> tuple[s.Param, ...]:
-        return tuple(kids)
+        return self.few(kids, MAX_OPERANDS, "operands")
 
     def param(self, kids: list[Any]) -> s.Param:
         name, kind, optional, default = kids
@@ -195,7 +210,7 @@ class OpsBuilder(ExprBuilder):
         return tuple(fold_name(str(k)) for k in kids)
 
     def rec_indices(self, kids: list[Any]) -> tuple[tuple[str, s.Expr], ...]:
-        return tuple(kids)
+        return self.few(kids, MAX_OPERANDS, "constants")
 
     def rec_index(self, kids: list[Any]) -> tuple[str, s.Expr]:
         return fold_name(str(kids[0])), kids[2]

@@ -14,6 +14,7 @@ from lark.lark import PostLex
 from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.limits import MAX_AXES, MAX_USES
 from specc.parse import CLOSE, OPEN, READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
 from specc.recovery import Resync
 from specc.source import Source, Span
@@ -215,7 +216,7 @@ class SpecBuilder(ExprBuilder):
         return m.ViewAxis(first.span, size, first, high)
 
     def view(self, kids: list[Any]) -> tuple[m.ViewAxis, ...]:
-        return tuple(kids)
+        return self.few(kids, MAX_AXES, "axes")
 
     def piece(self, kids: list[Any]) -> m.Piece:
         return m.Piece(self.at(kids[0]), unquote(kids[0]), kids[1] or (), kids[2])
@@ -289,6 +290,9 @@ class SpecBuilder(ExprBuilder):
         missing = ", ".join(f"`{KEYWORDS.get(n, n)}`" for n in REQUIRED if n not in sections)
         if missing:
             self.report.error("E106", f"the spec has no {missing}", Span(self.source, 1, 1))
+        if len(uses) > MAX_USES:
+            help_ = f"at most {MAX_USES}"
+            self.report.error("E108", f"{len(uses)} op libraries", uses[MAX_USES].span, help_)
         self.report.finish()
         fields_: dict[str, Any] = {f.name: sections.get(f.name) for f in fields(m.SpecFile)}
         header = self.comments.header(self.source)

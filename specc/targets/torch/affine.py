@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from specc.instantiate import compare
+from specc.limits import MAX_MAGNITUDE
 from specc.ops import Bin, Call, Cmp, Expr, Logic, Named, Neg, Num, Select, Sort, Var, free_vars, rebuild
+from specc.passes.powers import LARGEST
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,10 @@ def value(e: Expr, at: Mapping[str, int]) -> int:
         case Neg(arg):
             return -value(arg, at)
         case Bin(op, left, right) if e.sort is Sort.INDEX:
-            return _apply(op, value(left, at), value(right, at))
+            found = _apply(op, value(left, at), value(right, at))
+            if found.bit_length() > MAX_MAGNITUDE:
+                raise ValueError(f"`{op}` gives an index that no tensor has")
+            return found
         case Call("abs", (arg,)):
             return abs(value(arg, at))
         case Call("max" | "min" as fn, (left, right)):
@@ -166,6 +171,6 @@ def _apply(op: str, a: int, b: int) -> int:
             return a // b
         case "%" if b:
             return a % b
-        case "^" if b >= 0:
+        case "^" if 0 <= b <= LARGEST:
             return int(a**b)
     raise ValueError(f"no value for `{op}`")

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from fractions import Fraction
 
+from specc.limits import MAX_MAGNITUDE
+
 
 class Level(IntEnum):
     """Python's precedence, loosest first."""
@@ -88,7 +90,10 @@ def call(function: str, *args: Code | str) -> Code:
 
 
 def number(value: Fraction) -> Code:
-    """The shortest literal that gives `value` back as a float64, or a quotient of integers."""
+    """The shortest literal that gives `value` back as a float64, or a quotient of integers. Raises ValueError for a
+    number that float64 does not reach."""
+    if abs(value) >= 1 << MAX_MAGNITUDE:
+        raise ValueError("a number in it is too large for float64")
     if value.denominator == 1 and abs(value) < 10**15:
         text = str(value.numerator)
     elif value.denominator == 1:
