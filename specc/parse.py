@@ -127,10 +127,10 @@ class ExprBuilder(Transformer[Token, Any]):
             self.report.error("E108", f"{len(kids)} {what}", self.at(kids[most]), f"at most {most}")
         return tuple(kids)
 
-    def args(self, kids: list[Any]) -> tuple[s.Expr, ...]:
     def indices(self, kids: list[Any]) -> tuple[s.Expr, ...]:
         return self.few(kids, MAX_AXES, "axes")
 
+    def args(self, kids: list[Any]) -> tuple[s.Expr, ...]:
         return tuple(kids)
 
     def index(self, kids: list[Any]) -> s.Index:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.limits.attacks import KINDS, MINI
+from tests.limits.attacks import KINDS
 from tests.limits.run import MEGABYTES, SECONDS, Answer, answer, answers
+from tests.typecheck.mini import MINI
 
 LONGEST_ANSWER = 100_000
 """Characters that a terminal gets to see."""
