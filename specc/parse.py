@@ -193,14 +193,14 @@ class OpsBuilder(ExprBuilder):
         self.comments = comments
 
     def tensors(self, kids: list[Any]) -> tuple[s.Tensor, ...]:
-        return tuple(kids)
+        return self.few(kids, MAX_OPERANDS, "operands")
 
     def tensor(self, kids: list[Any]) -> s.Tensor:
         name, dims, index, optional = kids
         return s.Tensor(self.at(name), fold_name(str(name)), dims or (), index is not None, optional is not None)
 
     def params(self, kids: list[Any]) -> tuple[s.Param, ...]:
-        return self.few(kids, MAX_OPERANDS, "operands")
+        return self.few(kids, MAX_OPERANDS, "constants")
 
     def param(self, kids: list[Any]) -> s.Param:
         name, kind, optional, default = kids
@@ -210,7 +210,7 @@ class OpsBuilder(ExprBuilder):
         return tuple(fold_name(str(k)) for k in kids)
 
     def rec_indices(self, kids: list[Any]) -> tuple[tuple[str, s.Expr], ...]:
-        return self.few(kids, MAX_OPERANDS, "constants")
+        return tuple(kids)
 
     def rec_index(self, kids: list[Any]) -> tuple[str, s.Expr]:
         return fold_name(str(kids[0])), kids[2]
