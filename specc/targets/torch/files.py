@@ -18,7 +18,7 @@ from specc.targets.torch.layers import (
     layer_kinds,
     result_type,
 )
-from specc.targets.torch.layout import Group, lines, quoted, tuple_of
+from specc.targets.torch.layout import Group, in_docstring, lines, quoted, tuple_of
 from specc.targets.torch.nodes import Printed, print_nodes
 from specc.targets.torch.scalars import Function
 from specc.targets.torch.weights import tied_lines, weight_lines
@@ -136,7 +136,7 @@ def _model_text(model: Model, kinds: Sequence[LayerKind], key: str) -> str:
     names = [k.name for k in kinds]
     bounded = _vocabulary(model) is not None
     values = {"kinds": names, "result": result, "bounded": bounded, "replaced": _replaced(model) != ""}
-    return render("torch/model.py.j2", key=key, about=model.about, **values)
+    return render("torch/model.py.j2", key=key, about=in_docstring(model.about), **values)
 
 
 def _vocabulary(model: Model) -> int | None:

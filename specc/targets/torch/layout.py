@@ -53,3 +53,8 @@ def tuple_of(items: Sequence[Item]) -> Group:
 
 def quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def in_docstring(text: str) -> str:
+    """`text` so that it neither ends a docstring nor means something else in it."""
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
