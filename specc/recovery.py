@@ -93,6 +93,8 @@ class Reader:
         start = self.starts[line - 1]
         first = self.first
         leads = not self.text[start:at].strip()
+        if first is not None and first.line != line and self.resync.section.match(self.text, start):
+            return start
         if not self.resync.by_line or first is None or first.column == 1 or self._heads(start, first):
             return self._section(at if leads and first is not None else at + 1)
         if leads and self._item(start, first):
