@@ -9,22 +9,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from lark import Lark, Token, Transformer, Tree, UnexpectedInput, v_args
+from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from specc import syntax as s
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.echo import cut
-from specc.limits import (
-    MAX_AXES,
-    MAX_DEPTH,
-    MAX_DIGITS,
-    MAX_EXPONENT,
-    MAX_NAME,
-    MAX_OPERANDS,
-    MAX_TEXT,
-    MAX_TOKENS,
-)
+from specc.gauge import Gauge, check_depth
+from specc.limits import MAX_AXES, MAX_DIGITS, MAX_EXPONENT, MAX_OPERANDS
 from specc.recovery import Reader, Resync
 from specc.source import Source, Span
 
@@ -37,9 +29,6 @@ FOLD = {
     "≤": "<=", "≥": ">=", "≠": "!=", "*": "·", "×": "·", "−": "-", "Sum": "Σ", "Prod": "Π",
 }  # fmt: skip
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-LONGEST_LETTER = max(map(len, GREEK.values()))
-OPEN = ("LPAR", "LSQB", "BIG_OPEN")
-CLOSE = ("RPAR", "RSQB", "RBRACE")
 SHOWN_TOKEN = 60
 """Characters of a wrong token that a message repeats."""
 
@@ -258,10 +247,11 @@ def run_parser(make: Callable[[], Lark], build: Callable[[], ExprBuilder], sourc
     """Parses and builds. Raises SpecError with all syntax errors, else with all that building finds."""
     text = source.text if source.text.endswith("\n") else source.text + "\n"
     report = Collector()
-    tree = Reader(make(), text, resync, lambda error: _note(error, source, report), _Meter(source, report)).tree()
+    gauge = Gauge(source, report, lambda name: len(fold_name(name)))
+    tree = Reader(make(), text, resync, lambda error: _note(error, source, report), gauge).tree()
     report.finish()
     assert tree is not None
-    _check_depth(tree, source)
+    check_depth(tree, source)
     builder = build()
     try:
         built = builder.transform(tree)
@@ -276,52 +266,6 @@ def run_parser(make: Callable[[], Lark], build: Callable[[], ExprBuilder], sourc
 def _note(error: UnexpectedInput, source: Source, report: Collector) -> None:
     found = _syntax_error(error, source)
     report.error(found.code, found.message, found.span, found.help)
-
-
-class _Meter:
-    """Measures the tokens of a text as they come. Raises SpecError for too many, or too many open brackets."""
-
-    def __init__(self, source: Source, report: Collector) -> None:
-        self.source, self.report = source, report
-        self.count = self.open = 0
-
-    def __call__(self, token: Token) -> None:
-        self.count += 1
-        if self.count > MAX_TOKENS:
-            self._stop("E108", token, "the text is too long", f"at most {MAX_TOKENS} words and signs")
-        if token.type in OPEN:
-            self.open += 1
-        elif token.type in CLOSE:
-            self.open = max(0, self.open - 1)
-        if self.open > MAX_DEPTH:
-            self._stop("E107", token, "this is nested too deeply", f"at most {MAX_DEPTH} levels")
-        if len(token) > MAX_NAME // LONGEST_LETTER and token.type not in ("NUMBER", "HEADER", "_NL"):
-            self._measure(token)
-
-    def _measure(self, token: Token) -> None:
-        quoted = token.type == "STRING"
-        length, most = (len(token), MAX_TEXT) if quoted else (len(fold_name(str(token))), MAX_NAME)
-        if length > most:
-            what = "this text" if quoted else "this name"
-            span = Span(self.source, token.line or 1, token.column or 1, len(token))
-            self.report.error("E108", f"{what} is too long: {length} characters", span, f"at most {most}")
-
-    def _stop(self, code: str, token: Token, message: str, help: str) -> None:
-        self.report.error(code, message, Span(self.source, token.line or 1, token.column or 1, len(token)), help)
-        self.report.finish()
-
-
-def _check_depth(tree: Tree[Token], source: Source) -> None:
-    """Raises SpecError (E107) for a text that nests deeper than MAX_DEPTH, which later stages could not walk."""
-    level: list[Tree[Token]] = [tree]
-    place = Span(source, 1, 1)
-    for _ in range(MAX_DEPTH):
-        token = next((kid for node in level for kid in node.children if isinstance(kid, Token)), None)
-        place = place if token is None else Span(source, token.line or 1, token.column or 1)
-        level = [kid for node in level for kid in node.children if isinstance(kid, Tree)]
-        if not level:
-            return
-    raise SpecError([Diagnostic("E107", "this is nested too deeply", place, f"at most {MAX_DEPTH} levels")])
 
 
 def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:

@@ -14,8 +14,9 @@ from lark.lark import PostLex
 from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.gauge import CLOSE, OPEN
 from specc.limits import MAX_AXES, MAX_USES
-from specc.parse import CLOSE, OPEN, READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
+from specc.parse import READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
 from specc.recovery import Resync
 from specc.source import Source, Span
 

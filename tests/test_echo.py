@@ -13,7 +13,7 @@ from specc.echo import HIDDEN, cells, cut, excerpt, visible
 from specc.limits import MAX_COLUMNS, MAX_MESSAGE, MAX_SHOWN
 from specc.source import Source, Span
 
-LINES = st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), min_size=1, max_size=400)
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n\r"), min_size=1, max_size=400)
 
 
 def under(shown: str, carets: str) -> str:
