@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # xdist has the cores already
 
@@ -28,3 +29,13 @@ def pytest_report_header(config: pytest.Config) -> str:
     if PROFILE == "ci":
         return "examples: the same in every run (CI is set)"
     return f"examples: repeat them with --hypothesis-seed={config.getoption('--hypothesis-seed')}"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """How far the cases of the fuzzer came, in all its tests together."""
+    reports = [r for found in terminalreporter.stats.values() for r in found]
+    figures = [value for r in reports for name, value in getattr(r, "user_properties", ()) if name == "fuzz"]
+    if figures:
+        from tests.fuzz.campaign import added_up
+
+        terminalreporter.write_line(f"fuzz: {added_up(figures)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +28,13 @@ class Figures:
         far = STAGES[STAGES.index(stage) :]
         return sum(n for (_, outcome), n in self.outcomes.items() if outcome in far)
 
+    def table(self) -> dict[str, int]:
+        """Cases by outcome."""
+        found: Counter[str] = Counter()
+        for (_, outcome), n in self.outcomes.items():
+            found[outcome] += n
+        return dict(found)
+
     def text(self) -> str:
         total = self.outcomes.total()
         reached = ", ".join(f"{self.reached(s)} {s}" for s in STAGES)
@@ -35,6 +42,14 @@ class Figures:
         lines = [f"{total} cases: {reached}; commands: " + ", ".join(f"{n} {o}" for o, n in sorted(exits.items()))]
         lines += [f"{len(seeds)} failures like seed {seeds[0]}: {name}" for name, seeds in self.failures.items()]
         return "\n".join(lines)
+
+
+def added_up(tables: Iterable[Mapping[str, int]]) -> str:
+    """The figures of several runs as one, from tables as `Figures.table` gives them."""
+    total: Counter[tuple[str, str]] = Counter()
+    for table in tables:
+        total.update({("", outcome): n for outcome, n in table.items()})
+    return Figures(total).text()
 
 
 def outcome(one: Case) -> str:

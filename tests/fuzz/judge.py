@@ -68,9 +68,10 @@ def judge(case: Case, folder: Path) -> str:
     """How far `case` came (a stage, or an exit status), run in the empty `folder`.
 
     Raises Broken, or whatever specc lets through."""
+    _warm()
     if case.arguments:
         furnish(folder)
-        _warm()
+        _warm_commands()
     for name, data in case.files.items():
         (folder / name).write_bytes(data)
     with _limited():
@@ -81,7 +82,14 @@ def judge(case: Case, folder: Path) -> str:
 
 @cache
 def _warm() -> None:
-    """Imports that a process pays for once."""
+    """What a process pays for once: imports, templates, the shipped ops."""
+    lowered = pipeline.lower(_mini())
+    _ask(_mini(), lowered)
+    _emit(_mini(), lowered)
+
+
+@cache
+def _warm_commands() -> None:
     for name in ("torch", "triton", "specc.targets.triton.target", "specc.targets.torch.target", "specc.oracle"):
         import_module(name)
 

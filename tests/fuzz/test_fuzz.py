@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,25 +22,27 @@ LEAST = {"lexed": 0.6, "parsed": 0.4, "checked": 0.08, "lowered": 0.06, "built":
 CORPUS = Path(__file__).parent / "corpus"
 
 
-def hold(seeds: range, capsys: pytest.CaptureFixture[str]) -> None:
+Record = Callable[[str, object], None]
+
+
+def hold(seeds: range, record: Record) -> None:
     figures = run_seeds(seeds)
-    with capsys.disabled():
-        print(f"\nseeds {seeds.start} to {seeds.stop - 1}: {figures.text()}")
+    record("fuzz", figures.table())
     assert not figures.failures, report(figures)
     total = figures.outcomes.total()
     assert {s: figures.reached(s) / total for s in LEAST if figures.reached(s) < LEAST[s] * total} == {}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_cases_are_answered_cleanly(part: int, capsys: pytest.CaptureFixture[str]) -> None:
-    hold(range(part * SIZE, (part + 1) * SIZE), capsys)
+def test_cases_are_answered_cleanly(part: int, record_property: Record) -> None:
+    hold(range(part * SIZE, (part + 1) * SIZE), record_property)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(SLOW_PARTS))
-def test_many_more_cases_are_answered_cleanly(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_more_cases_are_answered_cleanly(part: int, record_property: Record) -> None:
     first = PARTS * SIZE + part * SLOW_SIZE
-    hold(range(first, first + SLOW_SIZE), capsys)
+    hold(range(first, first + SLOW_SIZE), record_property)
 
 
 def test_a_case_is_the_same_each_time() -> None:
