@@ -14,6 +14,7 @@ from specc.kernels import (
     Kernel,
     Operand,
     Pointwise,
+    Recurrent,
     RowReduction,
     Stage,
     Store,
@@ -61,6 +62,8 @@ def _schedule(k: Kernel) -> Iterator[str]:
             yield from _contraction(c)
         case Attention() as a:
             yield from _attention(a)
+        case Recurrent() as r:
+            yield from _recurrent(r)
 
 
 def _strip(s: Strip, inner: str) -> Iterator[str]:
@@ -108,6 +111,23 @@ def _attention(a: Attention) -> Iterator[str]:
     weight = f"softmax rounded to {a.probability_role}" if a.round_probabilities else "softmax"
     yield f"{a.accumulator} = Σ_{a.keys.var} {weight} · {a.v.name}"
     yield _store(a.store)
+
+
+def _recurrent(r: Recurrent) -> Iterator[str]:
+    for what, axes in (("steps", (r.time,)), ("heads", r.heads), ("values", (r.value,)), ("keys", (r.key,))):
+        yield _axes(what, axes)
+    yield from _reads("first reads", r.first_loads)
+    yield f"first {r.state} = {expr_text(r.first)}"
+    yield from _reads("reads", r.loads)
+    yield f"decay {expr_text(r.decay)}"
+    if r.rate is not None:
+        yield f"take {expr_text(r.rate)} · (Σ_{r.key.var} {r.state} · {expr_text(r.probe)}) · {expr_text(r.erase)}"
+    yield f"add {expr_text(r.added)} · {expr_text(r.write)}"
+    for x in r.readings:
+        yield f"{x.accumulator} = Σ_{r.key.var} {r.state} · {expr_text(x.query)}"
+        yield _store(x.store)
+    if r.last is not None:
+        yield f"last {_store(r.last)}"
 
 
 def _heads(m: HeadMap, head: str, kv_head: str) -> str:

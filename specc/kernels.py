@@ -182,7 +182,45 @@ class Attention:
     """Whose storage type softmax weights are rounded to, where they are."""
 
 
-Schedule = Pointwise | RowReduction | Contraction | Attention
+@dataclass(frozen=True)
+class Reading:
+    """`store`, whose value reads `accumulator` = Σ over keys of state · `query`, at each step."""
+
+    query: Expr
+    accumulator: str
+    store: Store
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A matrix state of values and keys for each point of `heads`, carried through `time`:
+
+        state = decay · (state - rate · (Σ over keys of state · probe) · erase) + added · write
+
+    `first` is the state before time 0, read through `first_loads`; `last` stores the one after the last step. `decay`
+    and `rate` are over time and heads, `probe`, `erase`, `write` and queries over keys as well, `added` over values as
+    well. `rate` is None where nothing is taken from the state.
+    """
+
+    time: Axis
+    heads: tuple[Axis, ...]
+    value: Axis
+    key: Axis
+    state: str
+    first_loads: tuple[Access, ...]
+    first: Expr
+    loads: tuple[Access, ...]
+    decay: Expr
+    rate: Expr | None
+    probe: Expr
+    erase: Expr
+    added: Expr
+    write: Expr
+    readings: tuple[Reading, ...]
+    last: Store | None
+
+
+Schedule = Pointwise | RowReduction | Contraction | Attention | Recurrent
 
 
 @dataclass(frozen=True)
@@ -218,6 +256,8 @@ class Kernel:
                 return "contraction"
             case Attention(decode=decode):
                 return "attention_decode" if decode else "attention_prefill"
+            case Recurrent():
+                return "recurrence"
 
     def operand(self, name: str) -> Operand:
         """Raises KeyError."""

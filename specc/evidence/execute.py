@@ -17,7 +17,7 @@ from specc.evidence.case import Case
 from specc.evidence.check import Ran
 from specc.evidence.coverage import require_all, require_corners, require_heads
 from specc.ir import Role
-from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, RowReduction
+from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, Recurrent, RowReduction
 from specc.ops import Num
 
 Program = tuple[int, int, int]
@@ -108,6 +108,8 @@ def work_per_program(kernel: Kernel) -> int:
             return 2048 * int(inner.extent.value) if isinstance(inner.extent, Num) else 1 << 20
         case RowReduction():
             return 1 << 16
+        case Recurrent():
+            return 1 << 19
         case Pointwise():
             return 1 << 14
 

@@ -16,6 +16,7 @@ from specc.kernels import (
     Kernel,
     Operand,
     Pointwise,
+    Recurrent,
     RowReduction,
     Schedule,
     Store,
@@ -29,6 +30,7 @@ from specc.lower.pointwise import pointwise
 from specc.lower.ranges import bounds_of
 from specc.lower.reach import stray_read
 from specc.lower.reassemble import reassemble
+from specc.lower.recurrence import recurrence
 from specc.lower.row_reduction import row_reduction
 from specc.ops import Bin, Formula, FormulaTensor, Num, Size, Sort, walk
 from specc.passes import Rounds, run_passes
@@ -74,7 +76,10 @@ def match(formula: Formula) -> tuple[Formula, Fit]:
     """The first schedule that takes a formula after the passes, and what it was made of: the formula, or that with its
     short sums written out. Raises NoSchedule."""
     if formula.recs:
-        raise NoSchedule(formula.op, (("all", "it is a recurrence, and no schedule takes recurrences yet"),))
+        try:
+            return formula, recurrence(formula)
+        except NoFit as no:
+            raise NoSchedule(formula.op, (("recurrence", str(no)),)) from no
     if any(not q.indices for q in formula.equations):
         raise NoSchedule(formula.op, (("all", "its result is a single number, not an array"),))
     reasons: list[tuple[str, str]] = []
@@ -158,7 +163,8 @@ def _sizes(operands: tuple[Operand, ...], lowered: Formula) -> tuple[str, ...]:
 
 def check_computable(lowered: Formula) -> None:
     """Raises NoSchedule for arithmetic that no target has."""
-    for node in (n for q in lowered.equations for n in walk(q.expr) if isinstance(n, Bin)):
+    exprs = [q.expr for q in lowered.equations] + [e for r in lowered.recs for e in (r.init, r.step)]
+    for node in (n for e in exprs for n in walk(e) if isinstance(n, Bin)):
         if node.op == "^" and not _whole_power(node):
             why = f"no target has the power `{expr_text(node)}`; write it with √, or with exp and log"
             raise NoSchedule(lowered.op, (("all", why),))
@@ -181,6 +187,8 @@ def accesses(schedule: Schedule) -> tuple[Access, ...]:
             return (*a, *b, *loads)
         case Attention(q=q, k=k, v=v, row_loads=rows):
             return (q, k, v, *rows)
+        case Recurrent(first_loads=first, loads=loads):
+            return (*first, *loads)
 
 
 def stores(schedule: Schedule) -> tuple[Store, ...]:
@@ -192,6 +200,8 @@ def stores(schedule: Schedule) -> tuple[Store, ...]:
             return written
         case Contraction(store=store) | Attention(store=store):
             return (store,)
+        case Recurrent(readings=readings, last=last):
+            return (*(r.store for r in readings), *((last,) if last is not None else ()))
 
 
 def _operand(t: FormulaTensor, schedule: Schedule, setting: Setting, output: bool) -> Operand:

@@ -11,6 +11,7 @@ from specc.kernels import (
     Contraction,
     HeadMap,
     Pointwise,
+    Recurrent,
     RowReduction,
     Schedule,
     Store,
@@ -42,7 +43,8 @@ Values = dict[str, Expr]
 
 
 def reassemble(formula: Formula, schedule: Schedule, tables: tuple[Table, ...]) -> Formula:
-    """What `schedule` computes, over the operands of `formula` and the tables as float64 inputs."""
+    """What `schedule` computes, over the operands of `formula` and the tables as float64 inputs. The parts of a
+    recurrence are products that its step was made of, so that it stands as it is."""
     reads = Reads({t.name: t.sort for t in formula.inputs})
     match schedule:
         case Pointwise():
@@ -53,6 +55,8 @@ def reassemble(formula: Formula, schedule: Schedule, tables: tuple[Table, ...]) 
             values = {schedule.store.operand: _contraction(schedule, reads)}
         case Attention():
             values = {schedule.store.operand: _attention(schedule, reads)}
+        case Recurrent():
+            return formula
     extra = tuple(FormulaTensor(t.name, (_number(t.extent),)) for t in tables)
     equations = tuple(FormulaEquation(q.tensor, q.indices, values[q.tensor.name]) for q in formula.equations)
     return Formula(formula.op, (*formula.inputs, *extra), equations, (), formula.lead)

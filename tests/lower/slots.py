@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from specc.kernels import Access, Attention, Axis, Contraction, Kernel, Pointwise, RowReduction, Store, Table
+from specc.kernels import Access, Attention, Axis, Contraction, Kernel, Pointwise, Recurrent, RowReduction, Store, Table
 from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, Pi, Rounded, Select, Size, Sort, Var, free_vars
 
 Array = npt.NDArray[Any]
@@ -100,6 +100,8 @@ class Machine:
                     self.contraction(c)
                 case Attention() as a:
                     self.attention(a)
+                case Recurrent() as r:
+                    self.recurrent(r)
         for name, times in self.writes.items():
             assert (times == 1).all(), f"{name} is not written once everywhere"
         return self.results
@@ -167,6 +169,27 @@ class Machine:
         for s in r.stores:
             inside = any(r.inner.var in free_vars(i) for i in s.indices)
             self.store(env, s, shape if inside else (*shape[:-1], 1))
+
+    def recurrent(self, r: Recurrent) -> None:
+        """Step by step; the chunks are the kernel's own."""
+        axes = (*r.heads, r.value, r.key)
+        shape = tuple(self.extent(a.extent) for a in axes)
+        env = self.loops(*axes)
+        self.load(env, r.first_loads)
+        state = np.broadcast_to(value(r.first, env, self.sizes), shape)
+        for t in range(self.extent(r.time.extent)):
+            env = {**self.loops(*axes), r.time.var: np.asarray(t)}
+            self.load(env, r.loads)
+            parts = (r.decay, r.probe, r.erase, r.added, r.write)
+            decay, probe, erase, added, write = (value(e, env, self.sizes) for e in parts)
+            rate = 0 if r.rate is None else value(r.rate, env, self.sizes)
+            held = (state * probe).sum(-1, keepdims=True)
+            state = decay * (state - rate * held * erase) + added * write
+            for x in r.readings:
+                env[x.accumulator] = (state * value(x.query, env, self.sizes)).sum(-1, keepdims=True)
+                self.store(env, x.store, (*shape[:-1], 1))
+        if r.last is not None:
+            self.store({**self.loops(*axes), r.state: state}, r.last, shape)
 
     def contraction(self, c: Contraction) -> None:
         env = self.loops(*c.rows, c.columns, c.inner)

@@ -35,11 +35,10 @@ def reasons(text: str, **constants: Any) -> dict[str, str]:
     return dict(caught.value.reasons)
 
 
-@pytest.mark.parametrize("op", ["gatedDeltaRule", "gdnState"])
-def test_a_recurrence_is_refused_as_such(op: str) -> None:
-    formula = Case(op, "", {"Hv": 4, "Hk": 2, "Dk": 3, "Dv": 3}).formula()
-    with pytest.raises(NoSchedule, match="it is a recurrence, and no schedule takes recurrences yet"):
-        lower_formula(formula, Setting(op))
+def test_a_recurrence_whose_every_state_is_a_result_is_refused_as_such() -> None:
+    formula = Case("gdnState", "", {"Hv": 4, "Hk": 2, "Dk": 3, "Dv": 3}).formula()
+    with pytest.raises(NoSchedule, match="`S` is no sum over the state at its own step, nor the last state"):
+        lower_formula(formula, Setting("gdnState"))
 
 
 def test_results_of_different_shapes_are_refused() -> None:

@@ -12,7 +12,7 @@ import torch
 from triton.runtime.jit import JITFunction
 
 from specc.ir import Role
-from specc.kernels import Attention, Kernel, Operand
+from specc.kernels import Attention, Kernel, Operand, Recurrent
 from specc.ops import Num, Size, Sort
 from specc.targets.triton.host import host_text
 from specc.targets.triton.load import load_module, runtime_of
@@ -69,7 +69,7 @@ def _inputs(kernel: Kernel, module: ModuleType, dtype: torch.dtype, rows: int) -
 
 def _row_sizes(kernel: Kernel) -> list[str]:
     s = kernel.schedule
-    axes = (s.row,) if isinstance(s, Attention) else s.rows
+    axes = (s.row,) if isinstance(s, Attention) else (s.time,) if isinstance(s, Recurrent) else s.rows
     return [a.extent.name for a in axes if isinstance(a.extent, Size)][:1]
 
 

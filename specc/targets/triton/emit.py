@@ -11,6 +11,7 @@ from specc.targets.triton.emit_contraction import contraction_slots
 from specc.targets.triton.emit_decode import decode_slots
 from specc.targets.triton.emit_pointwise import pointwise_slots
 from specc.targets.triton.emit_prefill import prefill_slots
+from specc.targets.triton.emit_recurrence import recurrence_slots
 from specc.targets.triton.emit_row_reduction import row_reduction_slots
 from specc.targets.triton.header import about, config_lines, imports, operand_lines, table_values
 from specc.targets.triton.launcher import launcher
@@ -26,6 +27,7 @@ SLOTS: Mapping[str, Callable[[Kernel, TileTable], Slots]] = {
     "contraction": contraction_slots,
     "gather": pointwise_slots,
     "pointwise": pointwise_slots,
+    "recurrence": recurrence_slots,
     "row_reduction": row_reduction_slots,
 }
 

@@ -25,12 +25,15 @@ TEMPLATE = (
     "parts", "pick", "pid", "pid_m", "pid_n", "piece", "row", "scratch", "score", "seen", "share", "sizes", "split",
     "splits", "start", "sums", "top", "tops", "total", "totals", "turn_fraction", "values", "weight", "workspace",
     "workspace_of",
+    "added", "decay", "earlier", "exact_dot", "faded", "finds", "gone", "left", "meets",
+    "meets_erase", "meets_write", "pivot", "pull", "rate", "since", "solved",
+    "state", "step",
 )  # fmt: skip
 """Names that templates use as they stand."""
 
 MODULE = (
-    "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "annotations", "bind", "larger", "on", "pick",
-    "turn_fraction", "workspace_of",
+    "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "annotations", "bind", "exact_dot", "larger", "on",
+    "pick", "turn_fraction", "workspace_of",
 )  # fmt: skip
 """Names at the top of a generated file."""
 

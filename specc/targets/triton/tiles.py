@@ -21,6 +21,7 @@ TILES: Mapping[str, tuple[str, ...]] = {
     "gather": ("TILE",),
     "attention_prefill": ("BLOCK_T", "BLOCK_L", "BLOCK_E", "BLOCK_D"),
     "attention_decode": ("BLOCK_L", "BLOCK_E", "BLOCK_D", "SPLITS"),
+    "recurrence": ("CHUNK", "BLOCK_V"),
 }
 """The tiles that a row of each schedule gives; the table's header says what they are."""
 FACTS: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +31,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "gather": ("width", "axes", "reads"),
     "attention_prefill": ("D", "E", "group"),
     "attention_decode": ("D", "E", "group", "kv_heads", "span"),
+    "recurrence": ("K", "V"),
 }
 """What `when` may speak of."""
 WIDTHS = (2, 4)
