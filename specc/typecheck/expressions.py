@@ -9,7 +9,7 @@ from fractions import Fraction
 from specc import syntax as s
 from specc.diagnostics import Collector, Diagnostic, Stop, nearest
 from specc.formula_text import expr_text
-from specc.limits import MAX_DEPTH, MAX_FORMULA, MAX_LIBRARY
+from specc.limits import MAX_DEPTH, MAX_FORMULA, MAX_LIBRARY, MAX_SIZE
 from specc.ops import (
     ELEMENTARY,
     LEAD,
@@ -121,7 +121,8 @@ def elaborate(e: s.Expr, scope: Scope) -> Expr:
 def _elaborate(e: s.Expr, scope: Scope) -> Expr:
     match e:
         case s.Number(_, value):
-            return Num(value, Sort.INDEX if value.denominator == 1 and "." not in e.text else Sort.REAL)
+            integer = value.denominator == 1 and "." not in e.text and value <= MAX_SIZE
+            return Num(value, Sort.INDEX if integer else Sort.REAL)
         case s.Name(span, name):
             return _name(span, name, scope)
         case s.Dots(span):
