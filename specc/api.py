@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from specc.kernels import Kernel
 
 DTYPES = ("bfloat16", "float16", "float32", "float64")
-TRITON_DTYPES = ("bfloat16", "float16", "float32")
+GPU_DTYPES = ("bfloat16", "float16", "float32")
 
 
 @dataclass(frozen=True)
@@ -96,18 +97,21 @@ class Node:
     ) -> dict[str, npt.NDArray[np.float64]]:
         """The results that a target computes when everything is stored in `dtype`, as float64.
 
-        `torch` runs the reference function on the CPU; `triton` runs the generated kernel in the interpreter.
+        `torch` runs the reference function on the CPU, `triton` the generated kernel in the interpreter, and `cuda` the
+        generated kernel, built for the CPU.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
-        if target == "triton" and dtype not in TRITON_DTYPES:
-            stored = ", ".join(TRITON_DTYPES)
-            raise SpecError([Diagnostic("E505", f"triton stores nothing in {dtype}", None, f"it stores {stored}")])
+        if target != "torch" and dtype not in GPU_DTYPES:
+            stored = ", ".join(GPU_DTYPES)
+            raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
         arrays = {name: _array(value) for name, value in tensors.items()}
         bound = self._fitting(self._bound(phase), arrays)
-        run = _run_torch if target == "torch" else _run_triton
         with _failures(self, target):
-            found = run(self, bound, arrays, dtype)
+            if target == "torch":
+                found = _run_torch(self, bound, arrays, dtype)
+            else:
+                found = _run_kernels(self, target, bound, arrays, dtype)
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
 
     def kernel(self, phase: str | None = None) -> Kernel:
@@ -165,11 +169,10 @@ def _run_torch(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str
     return run_node(bound.formula, dict(bound.roles), arrays, dtype, node.model.profile.rounds)
 
 
-def _run_triton(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str) -> Mapping[str, Any]:
+def _run_kernels(node: Node, target: str, bound: BoundOp, arrays: Mapping[str, Any], dtype: str) -> Mapping[str, Any]:
     import torch
 
-    from specc.targets.triton.target import run
-
+    run = import_module(f"specc.targets.{target}.target").run
     found: dict[str, torch.Tensor] = {}
     for kernel in node.kernels(next(str(p) for p, b in node.variant.bound if bound in b)):
         operands = {o.name: o for o in kernel.operands if not o.output}

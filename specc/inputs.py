@@ -8,12 +8,13 @@ from functools import cache
 from pathlib import Path
 
 from specc.diagnostics import Diagnostic, SpecError
+from specc.hygiene import clean
 from specc.limits import MAX_BYTES
 from specc.manifest import Hashes, digest
 from specc.resources import shipped
 from specc.source import Source, TooLong
 
-TARGETS = ("torch", "triton")
+TARGETS = ("cuda", "torch", "triton")
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,10 @@ class Options:
 
 
 def read_source(path: Path) -> Source:
-    """A text of the user. Raises SpecError (E501, E108) for one that cannot be read, is no UTF-8, or is too long."""
+    """A text of the user. Raises SpecError: E501 and E108 for one that cannot be read, is no UTF-8, or is too long,
+    E111 to E113 for characters that mislead."""
     try:
-        return Source.read(path)
+        return clean(Source.read(path))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SpecError([Diagnostic("E501", f"cannot read `{path}`: {reason}")]) from error
@@ -61,5 +63,5 @@ def _shipped_inputs() -> Hashes:
         (f"{kind}/{path.relative_to(root).as_posix()}", digest(path.read_bytes()))
         for kind, root in roots.items()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.suffix in (".ops", ".j2", ".toml")
+        if path.is_file() and path.suffix in (".ops", ".j2", ".toml", ".cuh")
     )

@@ -87,7 +87,7 @@ def test_operands_that_fit_no_application_are_a_message(small: specc.Spec, heads
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda n: n.run("cuda", x=np.ones((1, 48))), "no target `cuda`"),
+        (lambda n: n.run("metal", x=np.ones((1, 48))), "no target `metal`"),
         (lambda n: n.run("torch", dtype="int8", x=np.ones((1, 48))), "no type `int8`"),
         (lambda n: n.oracle(phase="train", x=np.ones((1, 48))), "no phase `train`"),
         (lambda n: n.oracle(x=np.ones((1, 48))), "needs operand `w`"),

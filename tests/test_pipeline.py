@@ -174,7 +174,7 @@ def test_an_edited_formula_rewrites_what_names_its_op_and_nothing_else(own: Path
     edit(own.with_name("own.ops"), "relu(gu[.., i])² ·", "relu(gu[.., i])³ ·")
     done = pipeline.build(own, out, Options())
     assert done.written is not None
-    assert set(done.written.wrote) == {"README.md", "torch/nodes/mlp.py", "triton/mlp_act.py"}
+    assert set(done.written.wrote) == {"README.md", "cuda/mlp_act.cu", "torch/nodes/mlp.py", "triton/mlp_act.py"}
 
 
 def test_a_removed_node_takes_its_files_along(own: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_removed_node_takes_its_files_along(own: Path) -> None:
     rows = [line for line in text.splitlines() if not line.startswith("  | norm2 ")]
     own.write_text("\n".join(rows).replace("m -> gu ", "h1 -> gu") + "\n")
     done = pipeline.build(own, out, Options())
-    assert done.written is not None and done.written.removed == ("triton/norm2.py",)
+    assert done.written is not None and done.written.removed == ("cuda/norm2.cu", "triton/norm2.py")
 
 
 def test_drift_of_a_clean_build_is_none_and_of_another_spec_is_told(own: Path) -> None:

@@ -151,6 +151,20 @@ TRITON_FUNCTIONS: dict[str, Accuracy] = {
 """What `tl` functions and `libdevice` lower to for sm_80 and later, and NumPy in the interpreter: the worse of the two.
 sin and cos of an angle in turns (sinpi, cospi) are within the same two ulp."""
 
+CUDA_FUNCTIONS: dict[str, Accuracy] = {
+    "div": Accuracy(0, _CUDA + " (-prec-div=true)", correct=True),
+    "sqrt": Accuracy(0, _CUDA + " (-prec-sqrt=true)", correct=True),
+    "exp": Accuracy(2, _CUDA + "; glibc manual, known maximum errors (1)", exact_at=0),
+    "log": Accuracy(1, _CUDA + "; glibc manual, known maximum errors (1)", exact_at=1),
+    "sin": Accuracy(2, _CUDA + "; glibc manual, known maximum errors (1)", exact_at=0),
+    "cos": Accuracy(2, _CUDA + "; glibc manual, known maximum errors (1)", exact_at=0),
+    "tanh": Accuracy(2, _CUDA + "; glibc manual, known maximum errors (2)", exact_at=0),
+    "log1p": Accuracy(2, _CUDA + " (1); glibc manual, known maximum errors (2)", exact_at=0),
+    "expm1": Accuracy(2, _CUDA + " (1); glibc manual, known maximum errors (1)", exact_at=0),
+}
+"""Overloads of C++ for float, compiled without fast math, and glibc on the CPU: the worse of the two. sin and cos of an
+angle in turns (sinpif, cospif) are within the same two ulp."""
+
 _VECTOR = "SLEEF 3 (functions of 1.0 ulp) and Intel VML (high accuracy mode, below 1 ulp)"
 TORCH_FUNCTIONS: dict[str, Accuracy] = {
     "div": Accuracy(0, "IEEE 754", correct=True),
@@ -170,6 +184,16 @@ def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: 
     tiles, keys = Tiles(tile, per_term), Tiles(tile, per_term, restarts=True)
     depth = Depth(tiles, AnyOrder(lanes=32), keys, AnyOrder(lanes=16), key_block=16)
     return Numerics(storage, depth, TRITON_FUNCTIONS, flush=FORMATS["float32"].tiny, name="triton")
+
+
+def cuda(storage: Mapping[str, str], lanes: int = 1, instruction: Instruction = AMPERE, tile: int = 512) -> Numerics:
+    """CUDA C++ on a GPU of sm_80 or later, compiled with NVRTC's defaults (no flushing to zero), and on the CPU.
+    `lanes`: threads that share a row of a reduction; the rest as for `triton`."""
+    narrow = any(dtype in ("bfloat16", "float16") for dtype in storage.values())
+    per_term = max(1.0, instruction.per_term) if narrow else 1.0
+    tiles, keys = Tiles(tile, per_term), Tiles(tile, per_term, restarts=True)
+    depth = Depth(tiles, AnyOrder(lanes), keys, AnyOrder(lanes=16), key_block=16)
+    return Numerics(storage, depth, CUDA_FUNCTIONS, name="cuda")
 
 
 def torch(storage: Mapping[str, str], accumulator: str = "float32") -> Numerics:

@@ -23,7 +23,7 @@ Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 def build(
     names: Specs,
-    target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
+    target: Annotated[list[str], typer.Option(help="triton, torch or cuda; again for more; none means all.")] = [],  # noqa: B006
     out: Annotated[Path, typer.Option(help="Where the folder of the model goes.")] = Path("generated"),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a build would.")] = False,
     compile: Annotated[

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
     from specc.kernels import Kernel
 
 
+CHECKED = ["torch", "triton"]
+"""Targets that are checked when none is named."""
+
+
 def check(
     name: Annotated[str, typer.Argument(metavar="SPEC", help="A Model Spec: specs/gemma4.spec, google/gemma-4-31B.")],
     node: Annotated[list[str], typer.Option(metavar="PATH", help="Only this node; again for more.")] = [],  # noqa: B006
-    target: Annotated[list[str], typer.Option(help="triton or torch; again for both, which is what none means.")] = [],  # noqa: B006
+    target: Annotated[
+        list[str], typer.Option(help="triton, torch or cuda; again for more. None means triton and torch.")
+    ] = [],  # noqa: B006
     examples: Annotated[int, typer.Option(min=0, help="Drawn cases beside the pinned ones, per kernel.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Seed of the drawn cases; a new one when not given.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for counterexamples.")] = Path("counterexamples"),
@@ -47,7 +53,7 @@ def check(
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
     reports: list[Report] = []
     files: dict[int, Path] = {}
-    for report in check_kernels(model, kernels, chosen_targets(target), examples, number):
+    for report in check_kernels(model, kernels, chosen_targets(target or CHECKED), examples, number):
         reports.append(report)
         if report.counterexample is not None and not report.shared:
             files[id(report)] = save(report, report.counterexample, out)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from specc.bounds import Numerics
+from specc.bounds.numerics import cuda as cuda_numerics
 from specc.bounds.numerics import torch as torch_numerics
 from specc.bounds.numerics import triton as triton_numerics
 from specc.evidence.case import Case
@@ -50,8 +51,58 @@ class TritonExecutor:
             _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
         return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
 
+    def lacking(self, kernel: Kernel) -> str:
+        return ""
+
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         return triton_numerics(storage(kernel, case.dtype))
+
+
+ORDERS = 3
+"""Orders of blocks and threads that every case runs in."""
+
+
+class OrderMatters(Exception):
+    """The results of a kernel depend on the order in which its threads run."""
+
+
+@dataclass(frozen=True)
+class CudaExecutor:
+    """The generated kernel and launch wrapper, built for the CPU; every case in ORDERS orders of threads, which must
+    agree bit for bit. `texts` replaces the text of kernels by name."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    name: str = "cuda"
+    evidence: str = "run on the CPU"
+
+    def lacking(self, kernel: Kernel) -> str:
+        from specc.targets.cuda.target import lacking
+
+        return lacking(kernel)
+
+    def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
+        from specc.targets.cuda.target import run
+
+        sampler = Sampler(kernel, case.seed)
+        text = self.texts.get(kernel.name)
+        found = [run(kernel, tensors, sampler, case.seed * ORDERS + n, text=text) for n in range(ORDERS)]
+        outputs, trace = found[0]
+        for name in outputs:
+            bits = [np.asarray(o[name].contiguous().view(torch.uint8)) for o, _ in found if o[name].numel()]
+            if any(not np.array_equal(bits[0], b) for b in bits[1:]):
+                raise OrderMatters(f"{name} depends on the order of threads: seed {case.seed}, {ORDERS} orders")
+            if np.any(trace.counts[name] > 1):
+                raise OrderMatters(f"{name}[{np.argwhere(trace.counts[name] > 1)[0].tolist()}] is written twice")
+        whole = all(len(launch.programs) == math.prod(launch.grid) for launch in trace.launches)
+        written = {n: trace.written(n) for n in outputs}
+        for name, tensor in outputs.items():
+            _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
+        return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
+
+    def numerics(self, kernel: Kernel, case: Case) -> Numerics:
+        from specc.targets.cuda.target import lanes
+
+        return cuda_numerics(storage(kernel, case.dtype), lanes(kernel))
 
 
 @dataclass(frozen=True)
@@ -144,6 +195,9 @@ class TorchExecutor:
         found = run_node(kernel.formula, roles, tensors, case.dtype, self.rounds)
         outputs = {n: t.to(torch.float64).numpy() for n, t in found.items()}
         return Ran(outputs, {n: compared(kernel, a.shape, case.seed) for n, a in outputs.items()})
+
+    def lacking(self, kernel: Kernel) -> str:
+        return ""
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         accumulator = "float64" if case.dtype == "float64" else "float32"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from specc.evidence.check import Executor, Outcome, Report, check_kernel
-from specc.evidence.execute import TorchExecutor, TritonExecutor
+from specc.evidence.execute import CudaExecutor, TorchExecutor, TritonExecutor
 from specc.evidence.strategy import DTYPES
 from specc.ir import Model
 from specc.kernels import Kernel
@@ -16,7 +16,11 @@ Progress = Callable[[Kernel, str, Outcome], None]
 
 def executors(model: Model, targets: Sequence[str]) -> tuple[Executor, ...]:
     """Raises KeyError for an unknown target."""
-    known: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor(model.profile.rounds)}
+    known: dict[str, Executor] = {
+        "triton": TritonExecutor(),
+        "torch": TorchExecutor(model.profile.rounds),
+        "cuda": CudaExecutor(),
+    }
     return tuple(known[t] for t in targets)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 
@@ -24,3 +25,22 @@ def paragraph(text: str, indent: int = 0, hanging: str = "    ") -> list[str]:
     return textwrap.wrap(
         text, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
     )  # fmt: skip
+
+
+def break_lines(text: str) -> str:
+    """The same text with lines of C++ that are too long broken where a space stands, behind a comma or operator."""
+    return "".join(f"{part}\n" for line in text.splitlines() for part in _broken(line))
+
+
+def _broken(line: str) -> list[str]:
+    if len(line) <= LIMIT or line.lstrip().startswith(("//", "/*", "*")):
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    glued = _INSIDE.sub("\0", line.strip())
+    parts = textwrap.wrap(glued, LIMIT - len(indent), break_long_words=False, break_on_hyphens=False)
+    first, *rest = (part.replace("\0", " ") for part in parts)
+    return [indent[4:] + first, *(indent + part for part in rest)]
+
+
+_INSIDE = re.compile(r"(?<![,;])(?<! [-+*/?:=<>])(?<! (?:&&|[|][|]|>=|<=)) ")
+"""Spaces at which no line is broken: those behind neither a comma nor an operator."""

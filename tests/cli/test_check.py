@@ -64,4 +64,4 @@ def test_a_wrong_kernel_is_refuted_and_its_counterexample_replayed(
 
 def test_an_unknown_node_or_target_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "--node", "nrom1")[0] == 2
-    assert check(capsys, "--target", "cuda")[0] == 2
+    assert check(capsys, "--target", "metal")[0] == 2

@@ -58,6 +58,7 @@ def test_a_build_writes_then_finds_nothing_to_do(specc: Run, own: Path, tmp_path
     assert {p.name for p in (out / "tiny").iterdir()} == {
         "README.md",
         "config.json",
+        "cuda",
         "manifest.json",
         "torch",
         "triton",

@@ -98,7 +98,8 @@ def test_lines_of_a_formula_stand_below_the_first_node_of_its_op(diff: Diff, spe
         f"{KEY}:final_norm formula layernorm: as above",
     ]
     assert [line.split()[1] for line in lines[5:]] == [
-        "README.md", "torch/nodes/trunk.py", "triton/final_norm.py", "triton/norm1.py", "triton/norm2.py"
+        "README.md", "cuda/final_norm.cu", "cuda/norm1.cu", "cuda/norm2.cu",
+        "torch/nodes/trunk.py", "triton/final_norm.py", "triton/norm1.py", "triton/norm2.py",
     ]  # fmt: skip
 
 

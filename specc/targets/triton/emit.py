@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from specc.kernels import Kernel
 from specc.render import render
+from specc.targets.about import about
 from specc.targets.printing import functions_used
 from specc.targets.triton.emit_contraction import contraction_slots
 from specc.targets.triton.emit_decode import decode_slots
@@ -13,7 +14,7 @@ from specc.targets.triton.emit_pointwise import pointwise_slots
 from specc.targets.triton.emit_prefill import prefill_slots
 from specc.targets.triton.emit_recurrence import recurrence_slots
 from specc.targets.triton.emit_row_reduction import row_reduction_slots
-from specc.targets.triton.header import about, config_lines, imports, operand_lines, table_values
+from specc.targets.triton.header import config_lines, imports, operand_lines, table_values
 from specc.targets.triton.launcher import launcher
 from specc.targets.triton.names import legal
 from specc.targets.triton.printer import TURN_FRACTION, function_source, uses_turns

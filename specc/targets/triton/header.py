@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from specc.formula_text import expr_text
 from specc.ir import Role
-from specc.kernels import Attention, Contraction, Kernel, Operand
+from specc.kernels import Attention, Contraction, Kernel
 from specc.ops import Expr, Num, Size, Sort, walk
-from specc.targets.text import call, paragraph
+from specc.targets.text import call
 from specc.targets.triton.host import host_text
 from specc.targets.triton.printer import uses_libdevice
 from specc.targets.triton.slots import Slots, strings

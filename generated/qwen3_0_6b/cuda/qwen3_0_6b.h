@@ -1,0 +1,71 @@
+/* Launch wrappers of the kernels beside this file.
+ *
+ * `type` is the storage type of all real operands: SPECC_BFLOAT16, SPECC_FLOAT16 or SPECC_FLOAT32; accumulators
+ * are float32. Index operands hold integers of `index_bytes` (4 or 8) bytes. Sizes and strides count elements;
+ * the last axis of every tensor is contiguous. A table is filled once, on the host, by the function declared
+ * with it. Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its
+ * own file, NAME.cu. */
+#ifndef QWEN3_0_6B_H
+#define QWEN3_0_6B_H
+
+#include <stdint.h>
+
+#ifndef SPECC_STORAGE_TYPES
+#define SPECC_STORAGE_TYPES
+enum { SPECC_BFLOAT16 = 0, SPECC_FLOAT16 = 1, SPECC_FLOAT32 = 2 };
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st* cudaStream_t;
+
+int qwen3_0_6b_embed(int type, int index_bytes, const void* tokens, const void* w, void* y, int64_t T,
+    int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_input_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_attn_qk_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t rows_1,
+    int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
+
+void qwen3_0_6b_attn_rope_table_(double* table);
+int qwen3_0_6b_attn_rope(int type, int index_bytes, const void* x, const void* pos, void* y,
+    const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
+    int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
+
+int qwen3_0_6b_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
+    int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
+    int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_mlp_residual(int type, const void* x, const void* h, void* y, int64_t T,
+    int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_final_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t y_stride_t, cudaStream_t stream);
+
+/* No kernel for attn_qkv_proj: the cuda target has no template for the contraction schedule */
+
+/* No kernel for attn_core_prefill: the cuda target has no template for the attention_prefill schedule */
+
+/* No kernel for attn_core_decode: the cuda target has no template for the attention_decode schedule */
+
+/* No kernel for attn_o_proj: the cuda target has no template for the contraction schedule */
+
+/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
+
+/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
+
+/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

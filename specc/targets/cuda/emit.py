@@ -1,0 +1,70 @@
+"""A kernel as one CUDA C++ file: device functions, the kernel, and its launch wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from specc.kernels import Kernel
+from specc.render import render
+from specc.resources import shipped
+from specc.targets.about import about
+from specc.targets.cuda.emit_pointwise import pointwise_slots
+from specc.targets.cuda.emit_row_reduction import row_reduction_slots
+from specc.targets.cuda.names import legal
+from specc.targets.cuda.printer import function_source
+from specc.targets.cuda.slots import Slots
+from specc.targets.cuda.wrapper import tables, wrapper
+from specc.targets.printing import functions_used
+from specc.targets.text import break_lines
+
+SPACE = "specc_kernels"
+"""Namespace of kernels that belong to no model."""
+SLOTS: Mapping[str, Callable[[Kernel], Slots]] = {
+    "gather": pointwise_slots,
+    "pointwise": pointwise_slots,
+    "row_reduction": row_reduction_slots,
+}
+"""The schedules that have a template; a kernel of another one has no CUDA file."""
+RUNTIME = ("specc_device.cuh",)
+"""Files that kernels include."""
+
+
+def has_template(kernel: Kernel) -> bool:
+    return kernel.schedule_name in SLOTS
+
+
+def lacking(kernel: Kernel) -> str:
+    """Why a kernel has no CUDA file; nothing where it has one."""
+    return "" if has_template(kernel) else f"the cuda target has no template for the {kernel.schedule_name} schedule"
+
+
+def symbol(kernel: Kernel, space: str = SPACE) -> str:
+    """The name of the launch wrapper."""
+    return f"{space}_{kernel.name}"
+
+
+def emit(kernel: Kernel, space: str = SPACE) -> str:
+    """The text of a kernel's file; it includes `specc_device.cuh` from beside it. Raises NotImplementedError
+    where the schedule has no template."""
+    if not has_template(kernel):
+        raise NotImplementedError(lacking(kernel))
+    ready = legal(kernel)
+    slots = SLOTS[ready.schedule_name](ready)
+    head = f"__global__ void __launch_bounds__({slots.values['threads']}) {ready.name}_kernel"
+    values = {k: v for k, v in slots.values.items() if k != "threads"}
+    text = render(
+        slots.template,
+        about=[f"`{kernel.op}` as node {kernel.name}.", "", *about(kernel, ready)],
+        space=space,
+        functions=[function_source(f) for f in functions_used(slots.exprs)],
+        signature=f"{head}({', '.join(f'{p.declared} {p.name}' for p in slots.parameters)}) {{",
+        wrapper=wrapper(symbol(kernel, space), space, ready, slots),
+        tables=tables(symbol(kernel, space), ready),
+        **values,
+    )
+    return break_lines(text)
+
+
+def emit_runtime(name: str) -> str:
+    """The text of a file that kernels include."""
+    return (shipped("templates") / "cuda" / name).read_text(encoding="utf-8")

@@ -1,0 +1,47 @@
+"""Names of a generated CUDA file: none from a formula collides with C++, CUDA or the names that templates use."""
+
+from __future__ import annotations
+
+import re
+
+from specc.ir import Model
+from specc.kernels import Kernel
+from specc.targets.naming import Vocabulary
+
+KEYWORDS = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class compl
+    concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false final float for friend goto if import inline int long
+    module mutable namespace new noexcept not not_eq nullptr operator or or_eq override private protected public
+    register reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch
+    template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile
+    wchar_t while xor xor_eq linux unix
+"""
+LIBRARY = """
+    exp exp2 log log2 log1p expm1 sqrt rsqrt tanh sin cos tan sinh cosh asin acos atan fabs abs floor ceil rint round
+    trunc fmax fmin fmod fma pow max min isnan isinf signbit erf erfc j0 j1 jn y0 y1 yn gamma lgamma tgamma index main
+    memcpy memset printf malloc free assert clock time specc real Element dim3 uint3 half warpSize threadIdx blockIdx
+    blockDim gridDim cudaStream_t cudaError_t stream type int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t
+    uint64_t size_t
+"""
+TEMPLATE = (
+    "VEC", "WARPS", "LANES", "ROWS", "PIECES", "acc", "element", "index_bytes", "lane", "left", "n", "part", "parts",
+    "grid", "block", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
+)  # fmt: skip
+DERIVED = re.compile(
+    r".*_(ptr|row|in|v|all|kernel|launch|first|found|part|raw|term)|.*_stride_.*|.*__.*|t\d+|[A-Z]+(_[A-Z]+)+|_.*"
+)
+
+VOCABULARY = Vocabulary(frozenset(re.findall(r"\w+", KEYWORDS + LIBRARY)), frozenset(TEMPLATE), DERIVED)
+local_names = VOCABULARY.local_names
+
+
+def legal(kernel: Kernel) -> Kernel:
+    """The same kernel with every name of its schedule, operands, tables, sizes and functions fit for a file."""
+    return VOCABULARY.legal(kernel, (f"{kernel.name}_kernel", f"{kernel.name}_launch"))
+
+
+def namespace(model: Model) -> str:
+    """The namespace of a model's kernels, and what the names of its launch wrappers start with: `gemma_4_31b`."""
+    name = re.sub(r"\W+", "_", model.key.rpartition("/")[2].lower(), flags=re.ASCII).strip("_")
+    return name if re.match(r"[a-z]", name) and name not in VOCABULARY.reserved else f"model_{name}"

@@ -1,0 +1,249 @@
+"""Runs a generated file on the CPU: operands in guarded memory, results and what the launches did."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from specc.kernels import Kernel, Operand
+from specc.ops import Size, Sort
+from specc.oracle.sizes import dim_value
+from specc.targets.cuda import host
+from specc.targets.cuda.emit import SPACE, symbol
+from specc.targets.cuda.names import legal
+from specc.targets.cuda.wrapper import Argument, arguments
+
+Program = tuple[int, int, int]
+Sampler = Callable[[str, Program], Iterable[Program]]
+TYPES = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
+"""Storage types as launch wrappers number them."""
+GUARD = 1 << 16
+"""Bytes between operands, so that what passes the end of one does not reach another."""
+
+
+class KernelFault(RuntimeError):
+    """A kernel did what no kernel may: the message says what, where, and in which block."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch: its kernel, blocks along each axis, threads along each axis, and the blocks that ran."""
+
+    kernel: str
+    grid: Program
+    block: Program
+    shared_bytes: int
+    programs: tuple[Program, ...]
+
+
+@dataclass
+class Trace:
+    """What the launches did. `counts`: how often each element of a result was written."""
+
+    launches: list[Launched] = field(default_factory=list)
+    counts: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
+
+    def written(self, name: str) -> npt.NDArray[np.int64]:
+        """The indices of the written elements of a result."""
+        return np.argwhere(self.counts[name])
+
+
+def run_text(
+    kernel: Kernel,
+    text: str,
+    tensors: Mapping[str, torch.Tensor],
+    programs: Sampler | None = None,
+    seed: int = 0,
+    widen: bool = False,
+    space: str = SPACE,
+) -> tuple[dict[str, torch.Tensor], Trace]:
+    """The results by name, in new memory, and what the launches did. `text`: the kernel's file. `seed` decides the
+    order of blocks and of the threads of a block. `widen`: everything in float64.
+
+    Raises KernelFault; ValueError for operands that do not fit; NoCompiler and HostCompileError.
+    """
+    library = host.load(host.build(text, widen))
+    call = _Call(kernel, tensors, library, symbol(kernel, space))
+    runtime = host.runtime()
+    runtime.specc_host_clear()
+    runtime.specc_host_seed(ctypes.c_uint64(seed))
+    runtime.specc_host_forget()
+    for name, array, output in call.buffers():
+        place = ctypes.c_void_p(array.ctypes.data)
+        runtime.specc_host_buffer(
+            name.encode(), place, ctypes.c_size_t(array.nbytes), ctypes.c_size_t(array.itemsize), output
+        )
+    trace = Trace()
+    callback = _on_launch(runtime, trace, programs)
+    runtime.specc_host_on_launch(callback)
+    status = getattr(library, call.symbol)(*call.values())
+    failure = runtime.specc_host_failure().decode()
+    if failure:
+        raise KernelFault(failure)
+    if status:
+        raise ValueError(f"the launch wrapper returned {status}")
+    return call.results(runtime, trace), trace
+
+
+ON_LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32))
+
+
+def _on_launch(runtime: ctypes.CDLL, trace: Trace, programs: Sampler | None) -> Any:
+    """Writes a launch down, and picks the blocks that run."""
+
+    def launched(name: bytes, shape: Any) -> None:
+        x, y, z = grid = (shape[0], shape[1], shape[2])
+        kernel = name.decode()
+        chosen = tuple(every_program(kernel, grid) if programs is None else programs(kernel, grid))
+        trace.launches.append(Launched(kernel, grid, (shape[3], shape[4], shape[5]), shape[6], chosen))
+        flat = [a + x * (b + y * c) for a, b, c in chosen]
+        runtime.specc_host_choose((ctypes.c_uint32 * len(flat))(*flat), ctypes.c_size_t(len(flat)))
+
+    return ON_LAUNCH(launched)
+
+
+def every_program(kernel: str, grid: Program) -> Iterable[Program]:
+    """All blocks of a launch."""
+    x, y, z = grid
+    return ((n % x, n // x % y, n // (x * y)) for n in range(x * y * z))
+
+
+class _Call:
+    """The arguments of one call of a launch wrapper."""
+
+    def __init__(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], library: ctypes.CDLL, symbol: str) -> None:
+        self.kernel, self.symbol = kernel, symbol
+        self.ready = legal(kernel)
+        self.names = {r.name: o.name for r, o in zip(self.ready.operands, kernel.operands, strict=True)}
+        self.sizes = bind_sizes(kernel, tensors)
+        self.arrays: dict[str, npt.NDArray[Any]] = {}
+        self.strides: dict[str, tuple[int, ...]] = {}
+        self.type = _storage(kernel, tensors)
+        self.index_bytes = {tensors[o.name].element_size() for o in kernel.operands if o.sort is Sort.INDEX}
+        if len(self.index_bytes) > 1:
+            raise ValueError("index operands differ in type")
+        windows = [(o, *self._window(o, tensors)) for o in kernel.operands]
+        room = sum(w.nbytes + GUARD for _, w, _ in windows) + GUARD * (len(kernel.tables) + 1)
+        room += sum(8 * t.extent for t in kernel.tables)
+        self.arena = np.full(room, 0xFF, dtype=np.uint8)
+        self.at = GUARD
+        for o, window, skew in windows:
+            self.arrays[o.name] = self._placed(window, skew)
+        for own, t in zip(self.ready.tables, kernel.tables, strict=True):
+            table = self._placed(np.zeros(t.extent), 0)
+            getattr(library, f"{symbol}_{own.name}")(ctypes.c_void_p(table.ctypes.data))
+            self.arrays[own.name] = table
+
+    def _window(self, o: Operand, tensors: Mapping[str, torch.Tensor]) -> tuple[npt.NDArray[Any], int]:
+        """The memory from an operand's first element to its last, and how its start lies against 16 bytes."""
+        if o.output:
+            shape = [dim_value(d, self.sizes) for d in o.dims]
+            made = (
+                torch.full(shape, float("nan"), dtype=_stored(o, self.type))
+                if o.sort is Sort.REAL
+                else torch.full(shape, -1)
+            )
+            self.strides[o.name] = made.stride()
+            return _bits(made.reshape(-1)), 0
+        t = tensors[o.name]
+        if t.dim() and t.stride(-1) != 1 and t.shape[-1] > 1:
+            raise ValueError(f"the last axis of `{o.name}` is not contiguous")
+        self.strides[o.name] = t.stride()
+        reach = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) if t.numel() else 0
+        return _bits(torch.as_strided(t, (reach,), (1,))), t.data_ptr() % 16
+
+    def _placed(self, window: npt.NDArray[Any], skew: int) -> npt.NDArray[Any]:
+        start = self.at + (skew - self.arena.ctypes.data - self.at) % 16
+        place = self.arena[start : start + window.nbytes].view(window.dtype)
+        place[:] = window
+        self.at = start + window.nbytes + GUARD - 64
+        return place
+
+    def buffers(self) -> list[tuple[str, npt.NDArray[Any], int]]:
+        outputs = {o.name for o in self.kernel.operands if o.output}
+        return [(n, a, int(n in outputs)) for n, a in self.arrays.items()]
+
+    def values(self) -> list[Any]:
+        return [self._value(a) for a in arguments(self.ready)]
+
+    def _value(self, a: Argument) -> Any:
+        match a.kind:
+            case "type":
+                return ctypes.c_int(TYPES[self.type])
+            case "index_bytes":
+                return ctypes.c_int(next(iter(self.index_bytes)))
+            case "operand" | "table":
+                return ctypes.c_void_p(self.arrays[self.names.get(a.operand, a.operand)].ctypes.data)
+            case "size":
+                return ctypes.c_int64(self.sizes[self.kernel.sizes[self.ready.sizes.index(a.name)]])
+            case "stride":
+                return ctypes.c_int64(self.strides[self.names[a.operand]][a.axis])
+        return ctypes.c_void_p(None)
+
+    def results(self, runtime: ctypes.CDLL, trace: Trace) -> dict[str, torch.Tensor]:
+        found: dict[str, torch.Tensor] = {}
+        for o in self.kernel.operands:
+            if not o.output:
+                continue
+            shape = [dim_value(d, self.sizes) for d in o.dims]
+            array = self.arrays[o.name].copy()
+            dtype = _stored(o, self.type) if o.sort is Sort.REAL else torch.int64
+            found[o.name] = torch.from_numpy(array).view(dtype).reshape(shape)
+            counts = np.zeros(array.size, dtype=np.uint8)
+            if array.size:
+                ctypes.memmove(counts.ctypes.data, runtime.specc_host_writes(o.name.encode()), array.size)
+            trace.counts[o.name] = counts.reshape(shape)
+        return found
+
+
+def bind_sizes(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """Run-time sizes out of shapes. Raises ValueError where they contradict each other or the kernel."""
+    sizes: dict[str, int] = {}
+    inputs = [o for o in kernel.operands if not o.output]
+    for o in inputs:
+        if o.name not in tensors or tensors[o.name].dim() != len(o.dims):
+            raise ValueError(f"`{o.name}` is missing, or has not {len(o.dims)} axes")
+        for d, n in zip(o.dims, tensors[o.name].shape, strict=True):
+            if isinstance(d, Size):
+                sizes.setdefault(d.name, n)
+    for o in inputs:
+        wanted = [dim_value(d, sizes) for d in o.dims]
+        if wanted != list(tensors[o.name].shape):
+            raise ValueError(f"`{o.name}` has shape {list(tensors[o.name].shape)}, expected {wanted}")
+    return sizes
+
+
+def _storage(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.dtype:
+    """The storage type that all real operands but accumulators share. Raises ValueError."""
+    reals = [o for o in kernel.operands if o.sort is Sort.REAL and not o.output]
+    own = {tensors[o.name].dtype for o in reals if o.stored("bfloat16") == "bfloat16"}
+    found = own or {tensors[o.name].dtype for o in reals}
+    if len(found) != 1 or not found <= TYPES.keys():
+        raise ValueError(
+            f"operands are stored in {', '.join(sorted(map(str, found))) or 'nothing'}; one type is needed"
+        )
+    (dtype,) = found
+    wrong = [o.name for o in reals if tensors[o.name].dtype != _stored(o, dtype)]
+    if wrong:
+        raise ValueError(f"`{wrong[0]}` is stored in {tensors[wrong[0]].dtype}")
+    return dtype
+
+
+def _stored(o: Operand, dtype: torch.dtype) -> torch.dtype:
+    found: torch.dtype = getattr(torch, o.stored(str(dtype).removeprefix("torch.")))
+    return found
+
+
+def _bits(flat: torch.Tensor) -> npt.NDArray[Any]:
+    """The same memory as numbers that NumPy has."""
+    if flat.dtype in (torch.bfloat16, torch.float16):
+        found: npt.NDArray[Any] = flat.view(torch.int16).numpy()
+        return found
+    array: npt.NDArray[Any] = flat.numpy()
+    return array

@@ -1,0 +1,96 @@
+"""What a schedule hands to its template and to the launch wrapper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, is_dataclass
+
+from specc.kernels import Axis, Kernel
+from specc.ops import Expr, Num, Sort
+from specc.targets.cuda.printer import Printer
+from specc.targets.cuda.scope import storage
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel: its declared type and its name there, and its name in the launch wrapper."""
+
+    declared: str
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True)
+class Slots:
+    """A schedule filled for one kernel. `values` go to the template; `exprs` are all expressions that were printed."""
+
+    template: str
+    values: Mapping[str, object]
+    exprs: tuple[Expr, ...]
+    parameters: tuple[Parameter, ...]
+    rows: str
+    """The number of rows, over the sizes of the launch wrapper."""
+    aligned: tuple[str, ...]
+    """Operands that are read or written in vectors."""
+    launch: tuple[str, ...]
+    """Statements of the launch wrapper that know `Element`, VEC and `rows`, and set `grid` and `block`."""
+    shared_bytes: str = "0"
+    """Dynamic shared memory of a block."""
+
+
+def parameters(kernel: Kernel, printed: object) -> tuple[Parameter, ...]:
+    """Parameters that `printed` (strings, in any nesting) mentions, all pointers, and the number of rows."""
+    used = {w for text in strings(printed) for w in re.findall(r"\w+", text)}
+    found = [Parameter("int", "index_bytes", "index_bytes")] if "index_bytes" in used else []
+    for o in kernel.operands:
+        kind = "void" if o.sort is Sort.INDEX else storage(kernel, o.name)
+        constant = "" if o.output else "const "
+        argument = o.name if o.sort is Sort.INDEX else f"static_cast<{constant}{kind}*>({o.name})"
+        found.append(Parameter(f"{constant}{kind}* __restrict__", f"{o.name}_ptr", argument))
+    found += [Parameter("const double* __restrict__", f"{t.name}_ptr", t.name) for t in kernel.tables]
+    found += [Parameter("int", "rows", "int(rows)")] if "rows" in used else []
+    found += [Parameter("int", s, f"int({s})") for s in kernel.sizes if s in used]
+    for o in kernel.operands:
+        names = [f"{o.name}_stride_{axis}" for axis in o.axes[:-1]]
+        found += [Parameter("int64_t", name, name) for name in names if name in used]
+    return tuple(found)
+
+
+def strings(x: object) -> list[str]:
+    """All texts inside a value of a template."""
+    if isinstance(x, str):
+        return [x]
+    if isinstance(x, Mapping):
+        return [s for v in x.values() for s in strings(v)]
+    if isinstance(x, list | tuple):
+        return [s for v in x for s in strings(v)]
+    return [s for v in vars(x).values() for s in strings(v)] if is_dataclass(x) else []
+
+
+def extent_text(e: Expr) -> str:
+    """An extent in C++."""
+    return Printer().atom(e)
+
+
+def product_text(axes: Iterable[Axis]) -> str:
+    """The number of points of some axes: `T * 32`. Numbers come last, so that the product has 64 bits."""
+    extents = [a.extent for a in axes]
+    ordered = [e for e in extents if not isinstance(e, Num)] + [e for e in extents if isinstance(e, Num)]
+    return " * ".join(extent_text(e) for e in ordered) or "1"
+
+
+def unravel(axes: tuple[Axis, ...]) -> list[str]:
+    """Row variables out of the number `row`."""
+    if not axes:
+        return []
+    lines: list[str] = []
+    rest = "row"
+    for n, a in reversed(list(enumerate(axes))):
+        if n == 0:
+            lines.append(f"const int {a.var} = {rest};")
+        else:
+            extent = extent_text(a.extent)
+            lines.append(f"const int {a.var} = {rest} % {extent};")
+            rest = f"{rest} / {extent}" if " " not in rest else f"({rest}) / {extent}"
+    return lines

@@ -1,0 +1,58 @@
+"""The `cuda` target: one CUDA C++ file a kernel, what they include, and a header of their launch wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from specc.diagnostics import Diagnostic, SpecError
+from specc.ir import Model
+from specc.kernels import Kernel
+from specc.lowered import Lowered, all_kernels
+from specc.targets.cuda.emit import RUNTIME, SPACE, emit, emit_runtime, has_template, lacking
+from specc.targets.cuda.emit_row_reduction import lanes
+from specc.targets.cuda.header import header
+from specc.targets.cuda.names import namespace
+
+if TYPE_CHECKING:
+    import torch
+
+    from specc.targets.cuda.run import Sampler, Trace
+
+__all__ = ["emit_model", "lacking", "lanes", "name", "run"]
+
+name = "cuda"
+
+
+def emit_model(model: Model, lowered: Sequence[Lowered], tiles: Path | None = None) -> Mapping[str, str]:
+    """The files of a model. Raises SpecError: E401 for a node without kernel, E229 where two files would have one
+    name."""
+    return emit_all(all_kernels(lowered), namespace(model))
+
+
+def emit_all(kernels: Sequence[Kernel], space: str = SPACE) -> dict[str, str]:
+    """Texts by path below the target's folder: `NAME.cu` for each kernel, `SPACE.h`, and what kernels include."""
+    files = {name: emit_runtime(name) for name in RUNTIME}
+    files[f"{space}.h"] = header(kernels, space)
+    for k in filter(has_template, kernels):
+        path = f"{k.name}.cu"
+        if path in files:
+            message = f"two files would be called `{path}`; the second is the kernel of {', '.join(k.keys) or k.op}"
+            raise SpecError([Diagnostic("E229", message, None, "rename its node")])
+        files[path] = emit(k, space)
+    return dict(sorted(files.items()))
+
+
+def run(
+    kernel: Kernel,
+    tensors: Mapping[str, torch.Tensor],
+    programs: Sampler | None = None,
+    seed: int = 0,
+    widen: bool = False,
+    text: str | None = None,
+) -> tuple[dict[str, torch.Tensor], Trace]:
+    """Runs `text` (what `emit` prints, if None) on the CPU; see `run.run_text`."""
+    from specc.targets.cuda.run import run_text
+
+    return run_text(kernel, emit(kernel) if text is None else text, tensors, programs, seed, widen)

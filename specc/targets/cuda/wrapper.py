@@ -1,0 +1,131 @@
+"""The launch wrapper of a kernel: a C function of pointers, sizes, strides and a stream."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from specc.formula_text import expr_text
+from specc.kernels import Kernel, Table
+from specc.ops import Sort
+from specc.targets.cuda.printer import double_text
+from specc.targets.cuda.scope import storage
+from specc.targets.cuda.slots import Slots
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a launch wrapper. `kind`: type, index_bytes, operand, table, size, stride, stream."""
+
+    kind: str
+    declared: str
+    name: str
+    operand: str = ""
+    axis: int = 0
+
+
+def arguments(ready: Kernel) -> tuple[Argument, ...]:
+    """The arguments of a kernel's launch wrapper, in order: one kernel, one order, for every caller."""
+    found = [Argument("type", "int ", "type")]
+    if any(o.sort is Sort.INDEX for o in ready.operands):
+        found.append(Argument("index_bytes", "int ", "index_bytes"))
+    found += [Argument("operand", "void* " if o.output else "const void* ", o.name, o.name) for o in ready.operands]
+    found += [Argument("table", "const double* ", t.name, t.name) for t in ready.tables]
+    found += [Argument("size", "int64_t ", s) for s in ready.sizes]
+    for o in ready.operands:
+        found += [Argument("stride", "int64_t ", f"{o.name}_stride_{a}", o.name, n) for n, a in enumerate(o.axes[:-1])]
+    return (*found, Argument("stream", "cudaStream_t ", "stream"))
+
+
+def declaration(symbol: str, ready: Kernel) -> str:
+    """A launch wrapper's declaration, but for what ends it."""
+    return f"int {symbol}({', '.join(a.declared + a.name for a in arguments(ready))})"
+
+
+@dataclass(frozen=True)
+class TableText:
+    """The function that fills a table, as the skeleton prints it."""
+
+    signature: str
+    text: str
+    var: str
+    extent: int
+    value: str
+
+
+def tables(symbol: str, ready: Kernel) -> list[TableText]:
+    """For each table of a kernel the function that fills it."""
+    return [
+        TableText(
+            table_declaration(symbol, t),
+            f"{t.name}[{t.var}] = {expr_text(t.expr)}",
+            t.var,
+            t.extent,
+            double_text(t.expr),
+        )
+        for t in ready.tables
+    ]
+
+
+def table_declaration(symbol: str, table: Table) -> str:
+    """A filling function's declaration, but for what ends it."""
+    return f"void {symbol}_{table.name}(double* table)"
+
+
+@dataclass(frozen=True)
+class WrapperText:
+    """A launch wrapper as the skeleton prints it."""
+
+    signature: str
+    inner: str
+    launch: list[str]
+    checks: list[str]
+    choice: list[str]
+
+
+def wrapper(symbol: str, space: str, ready: Kernel, slots: Slots) -> WrapperText:
+    """Values for the wrapper part of the skeleton."""
+    texts = [*slots.launch, slots.shared_bytes, *(p.argument for p in slots.parameters), "stream"]
+    used = {w for text in texts for w in re.findall(r"\w+", text)}
+    passed = [a for a in arguments(ready) if a.name in used and a.kind != "type"]
+    inner = [*(a.declared + a.name for a in passed), "int64_t rows"]
+    kernel = f"{space}::{ready.name}_kernel<Element, VEC>"
+    given = [kernel, "grid", "block", slots.shared_bytes, "stream", *(p.argument for p in slots.parameters)]
+    names = ", ".join([*(a.name for a in passed), "rows"])
+    return WrapperText(
+        f'extern "C" {declaration(symbol, ready)} {{',
+        f"cudaError_t {ready.name}_launch({', '.join(inner)}) {{",
+        [*slots.launch, f"return specc::launch({', '.join(given)});"],
+        _checks(ready, slots),
+        _choice(ready, slots, names),
+    )
+
+
+def _checks(ready: Kernel, slots: Slots) -> list[str]:
+    """Sizes that no launch can have, and empty results."""
+    checked = ", ".join(["{" + ", ".join(ready.sizes) + "}"])
+    lines = [f"if (!specc::sizes_fit({checked})) return cudaErrorInvalidValue;"] if ready.sizes else []
+    if any(a.kind == "index_bytes" for a in arguments(ready)):
+        lines.append("if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;")
+    lines.append(f"const int64_t rows = {slots.rows};")
+    lines.append("if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;")
+    empty = " || ".join(["rows == 0", *(f"{s} == 0" for s in ready.sizes if s not in slots.rows.split())])
+    return [*lines, f"if ({empty}) return cudaSuccess;"]
+
+
+def _choice(ready: Kernel, slots: Slots, names: str) -> list[str]:
+    """Vectors of 16 bytes where every one of them starts at a multiple of 16, else single elements."""
+    conditions = [f"specc::aligned({name})" for name in slots.aligned]
+    for o in ready.operands:
+        if o.name in slots.aligned:
+            size = f"sizeof({storage(ready, o.name)})"
+            conditions += [f"specc::aligned({o.name}_stride_{a}, {size})" for a in o.axes[:-1]]
+    run = f"{ready.name}_launch"
+    if not conditions:
+        return [f"return {run}<Element, 1>({names});"]
+    joined = " && ".join(conditions)
+    return [
+        f"const bool vector = {joined};",
+        f"if (vector) return {run}<Element, specc::FULL<Element>>({names});",
+        f"return {run}<Element, 1>({names});",
+    ]
