@@ -22,8 +22,9 @@ def verify(
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Hold a spec against the official implementation, layer by layer in float64."""
-    # The matrices are small: threads of NumPy's BLAS only get into each other's way.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # The matrices are small: threads only get into each other's way.
+    for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(library, "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     from specc.api import load
     from specc.verify import report

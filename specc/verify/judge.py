@@ -14,8 +14,8 @@ import numpy as np
 from specc.ir import Model, NodeVariant, Phase
 from specc.oracle.arrays import Array
 from specc.verify.implementation import Implementation, Trace
-from specc.verify.locate import Departure, apart, locate_layer, locate_outside
-from specc.verify.whole import Cache, Whole
+from specc.verify.locate import Departure, apart, locate_layer, locate_outside, pairs
+from specc.verify.whole import Cache, Step, Whole
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Figure:
-    """A part of the model (`embed`, `layer`, `head`, and for all of them together `stack`, `logits`, `decode`)."""
+    """A part of the model: `embed`, `node`, `layer`, `head` alone, and for all of them together `stack`, `logits`,
+    `chunks` (a prefill in parts), `decode`."""
 
     part: str
     kind: str
@@ -80,20 +81,38 @@ def judge(
 
 
 def compare_parts(
-    whole: Whole, trace: Trace, text: Text, limits: Limits = Limits(), layers: Iterable[int] | None = None
+    whole: Whole,
+    trace: Trace,
+    text: Text,
+    limits: Limits = Limits(),
+    layers: Iterable[int] | None = None,
+    locate: bool = True,
 ) -> tuple[list[Figure], list[Departure]]:
-    """The parts alone: what stands before the layers, each of `layers` (all), what stands after them."""
+    """The parts alone: what stands before the layers, each of `layers` (all), what stands after them. Without `locate`
+    no departure is looked for."""
     if trace.hidden is None:
         return [], []
     model, hidden = whole.model, trace.hidden
-    chosen = range(model.layer_count) if layers is None else layers
     figures = [_figure("embed", "", None, text, whole.before(text.tokens), hidden[0], limits.layer)]
-    for i in chosen:
-        found = whole.layer(i, hidden[i], Cache())
-        limit = layer_limit(model, i, limits)
-        figures.append(_figure("layer", layer_kind(model, i), i, text, found, hidden[i + 1], limit))
-    figures.append(_figure("head", "", None, text, whole.after(hidden[-1]), trace.logits, limits.layer))
-    return figures, [_locate(whole, trace, text, f) for f in figures if not f.ok]
+    for i in range(model.layer_count) if layers is None else layers:
+        steps: list[Step] = []
+        found = whole.layer(i, hidden[i], Cache(), steps=steps)
+        kind, limit = layer_kind(model, i), layer_limit(model, i, limits)
+        figures += _nodes(model, steps, i, trace, text, limit)
+        figures.append(_figure("layer", kind, i, text, found, hidden[i + 1], limit))
+    figures.append(_figure("head", "", None, text, whole.after(hidden[-1], steps := []), trace.logits, limits.layer))
+    figures += _nodes(model, steps, None, trace, text, limits.layer)
+    return figures, [_locate(whole, trace, text, f) for f in figures if locate and not f.ok]
+
+
+def _nodes(
+    model: Model, steps: Sequence[Step], layer: int | None, trace: Trace, text: Text, limit: float
+) -> list[Figure]:
+    """The worst of the nodes that taps show: finer than a layer, whose later nodes may cancel what one does."""
+    kind = "" if layer is None else layer_kind(model, layer)
+    known = [pair for step in steps for pair in pairs(model, step, layer, trace)]
+    found = [_figure("node", kind, layer, text, pair.ours, pair.theirs, limit) for pair in known]
+    return [worst(found)] if found else []
 
 
 def _locate(whole: Whole, trace: Trace, text: Text, figure: Figure) -> Departure:
@@ -103,16 +122,23 @@ def _locate(whole: Whole, trace: Trace, text: Text, figure: Figure) -> Departure
 
 
 def _together(whole: Whole, trace: Trace, decoded: Array | None, text: Text, limit: float) -> list[Figure]:
-    """The model as a whole: the stream layer after layer, the logits, the logits of a cached decode."""
+    """The model as a whole: the stream layer after layer; logits, also of prefill in chunks and of cached decode."""
     h, figures, cache = whole.before(text.tokens), [], Cache()
     for i in range(whole.model.layer_count):
         h = whole.layer(i, h, cache)
         if trace.hidden is not None:
             figures.append(_figure("stack", layer_kind(whole.model, i), i, text, h, trace.hidden[i + 1], limit))
     figures.append(_figure("logits", "", None, text, whole.after(h), trace.logits, limit))
+    figures.append(_figure("chunks", "", None, text, in_chunks(whole, text.tokens, Cache()), trace.logits, limit))
     if decoded is not None:
         figures.append(_figure("decode", "", None, text, decode(whole, text.tokens, text.start), decoded, limit))
     return figures
+
+
+def in_chunks(whole: Whole, tokens: Array, cache: Cache) -> Array:
+    """The logits of a prefill in chunks of 1, 2, 4, … tokens, each of which continues those before."""
+    cuts = [2**k - 1 for k in range(1, len(tokens).bit_length())]
+    return np.concatenate([whole.run(part, cache) for part in np.split(tokens, cuts) if len(part)])
 
 
 def decode(whole: Whole, tokens: Array, start: int) -> Array:

@@ -73,7 +73,7 @@ def _first(
         tapped = 0
         for pair in pairs(model, step, layer, trace):
             if not apart(pair.ours, pair.theirs) <= limit:
-                nodes = _cone(steps[: k + 1], pair.wires or tuple(step.wires), good)
+                nodes = _suspects(steps[: k + 1], pair, good)
                 return _departure(layer, nodes, pair.place, pair.ours, pair.theirs)
             good |= set(pair.wires)
             tapped += 0 if pair.wires else pair.ours.shape[-1]
@@ -96,7 +96,7 @@ def pairs(model: Model, step: Step, layer: int | None, trace: Trace) -> Iterator
         yield Pair(f"`{name}`", ours[len(ours) - len(theirs) :], theirs, (wire,))
     for start, module, piece, tap in taps:
         result = next(iter(step.results.values()))
-        if tap.output is None or tap.output.shape[-1] != piece.full[0]:
+        if tap.output is None or tap.output.shape[-1] != piece.full[0] or step.wires.keys() & set(model.outputs):
             continue
         theirs = _rows(tap.output, piece)
         ours = result[..., start : start + piece.row_count]
@@ -140,6 +140,15 @@ def apart(ours: Array, theirs: Array) -> float:
         return float("inf")
     difference, size = np.abs(ours - theirs).max(initial=0.0), np.abs(theirs).max(initial=0.0)
     return float(difference / size) if size else float("inf") if difference > 0 else float(difference)
+
+
+def _suspects(steps: Sequence[Step], pair: Pair, good: set[str]) -> tuple[str, ...]:
+    """The nodes that can be wrong where the last step departs. Where its operand is a wire that was right as its node
+    gave it, that is how the one cuts it or how the other reads it."""
+    step = steps[-1]
+    found = _cone(steps, pair.wires or tuple(step.wires), good)
+    writers = tuple(s.node.path for s in steps if s.wires.keys() & set(pair.wires))
+    return found or tuple(dict.fromkeys((*writers, step.node.path)))
 
 
 def _cone(steps: Sequence[Step], wires: Iterable[str], good: set[str]) -> tuple[str, ...]:

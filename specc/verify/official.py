@@ -64,7 +64,7 @@ class Official:
 
     def prefill(self, tokens: Array) -> Trace:
         """Hidden states are what the layers read and give; taps are the modules that hold a weight."""
-        seen, cache = _Seen(self.module, self.model), self.cache()
+        seen, cache = _Seen(self.module, self.model, len(tokens)), self.cache()
         with seen.hooks():
             logits = self._forward(tokens, cache)
         return Trace(logits, seen.hidden(), seen.found, _appended(cache))
@@ -97,6 +97,7 @@ def array(tensor: torch.Tensor) -> Array:
 def build(model: Model) -> Any:
     """The official class of `model` on the meta device, all attention eager. Raises SpecError (E521)."""
     import transformers
+    from huggingface_hub.errors import StrictDataclassError
 
     name = model.official_class.rpartition(".")[2]
     if not model.official_class.startswith("transformers.") or not hasattr(transformers, name):
@@ -110,7 +111,7 @@ def build(model: Model) -> Any:
         config._attn_implementation = "eager"
         with torch.device("meta"):
             return kind(config)
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, StrictDataclassError) as error:
         message = f"`{name}` cannot be built from the config of the spec: {error}"
         raise SpecError([Diagnostic("E521", message, None, f"transformers {transformers.__version__}")]) from error
 
@@ -168,12 +169,12 @@ def _load(own: Mapping[str, torch.Tensor], tensors: Mapping[str, Array]) -> None
 class _Seen:
     """What hooks saw in one forward pass."""
 
-    def __init__(self, module: Any, model: Model) -> None:
+    def __init__(self, module: Any, model: Model, length: int) -> None:
         pieces = [p for n in model.nodes for w in n.weights for p in w.pieces if "{i}" in p.name]
         stem = pieces[0].name.partition("{i}")[0]
         self.layers = [module.get_submodule(f"{stem}{i}") for i in range(model.layer_count)]
-        self.modules = {n.rpartition(".")[0]: n for n in text_tensors(module)}
-        self.module = module
+        self.modules = [n.removesuffix(".weight") for n in text_tensors(module) if n.endswith(".weight")]
+        self.module, self.length = module, length
         self.streams: dict[int, list[Array]] = {}
         self.found: dict[str, Tap] = {}
 
@@ -206,9 +207,16 @@ class _Seen:
     def _tap(self, name: str) -> Any:
         def hook(_: nn.Module, args: Any, out: Any) -> None:
             if args and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
-                self.found[name] = Tap(_text(args[0]), _text(out) if isinstance(out, torch.Tensor) else None)
+                self.found[name] = Tap(self._text(args[0]), self._text(out) if isinstance(out, torch.Tensor) else None)
 
         return hook
+
+    def _text(self, tensor: torch.Tensor) -> Array:
+        """[T, …]: without the axis of sequences, and with that of tokens before that of heads."""
+        found = array(tensor[0] if tensor.dim() > 2 and tensor.shape[0] == 1 else tensor)
+        if found.shape[0] != self.length and found.ndim > 2 and found.shape[1] == self.length:
+            return np.swapaxes(found, 0, 1)
+        return found.reshape(self.length, -1, found.shape[-1]) if found.shape[0] != self.length else found
 
     def hidden(self) -> tuple[Array, ...]:
         return (self.streams[0][0], *(self.streams[i][1] for i in range(len(self.layers))))
@@ -221,8 +229,3 @@ def _appended(cache: Any) -> dict[int, tuple[Array, ...]]:
         if isinstance(getattr(layer, "keys", None), torch.Tensor):
             found[i] = tuple(array(x[0].transpose(0, 1)) for x in (layer.keys, layer.values))
     return found
-
-
-def _text(tensor: torch.Tensor) -> Array:
-    """Without the axis of sequences, where there is one."""
-    return array(tensor[0] if tensor.dim() > 2 and tensor.shape[0] == 1 else tensor)

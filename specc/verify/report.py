@@ -48,7 +48,7 @@ class Report:
         return [(name, worst(found)) for name, found in groups.items()]
 
 
-ORDER = ("embed", "layer", "head", "stack", "logits", "decode")
+ORDER = ("embed", "layer", "node", "head", "stack", "logits", "chunks", "decode")
 
 
 def verify(spec: Spec, seed: int, draws: int = 2, lift: bool = True) -> Report:

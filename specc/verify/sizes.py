@@ -49,7 +49,7 @@ def reduce(spec: Spec) -> Reduced:
     fixed = {"layers": _period(spec.model), **dict.fromkeys(_windows(spec.syntax), SMALL_WINDOW)}
     best: tuple[int, Spec, dict[str, int]] | None = None
     tried = 0
-    for sizes in _choices(_free(spec.syntax)):
+    for sizes in _choices(spec.syntax):
         if tried >= TRIES:
             break
         try:
@@ -120,17 +120,23 @@ def _names(tree: object) -> Iterator[s.Name]:
             yield from _names(getattr(tree, f.name))
 
 
-def _choices(free: Sequence[tuple[str, int]]) -> Iterator[dict[str, int]]:
-    """Assignments to try, likely ones first."""
+def _choices(spec: m.SpecFile) -> Iterator[dict[str, int]]:
+    """Assignments to try. The width of the stream stays a multiple of the counts that divide it."""
+    free, stream = _free(spec), {n.name for n in _names(spec.stream.tensor)}
     counts = sorted((x for x in reversed(free) if x[1] <= COUNTS), key=lambda x: x[1])
     heads = sorted((x for x in free if COUNTS < x[1] <= HEADS), key=lambda x: x[1])
     widths = sorted((x for x in free if x[1] > HEADS), key=lambda x: x[1])
+    shared = [(a, b) for a, n in widths if a in stream for b, k in counts if n % k == 0]
     for w, h, c in product(
         _some(permutations(SMALL_WIDTHS, len(widths))),
         _some(permutations(SMALL_HEADS, len(heads))),
         _some(_counts(counts, {})),
     ):
-        yield c | dict(zip((n for n, _ in heads), h, strict=True)) | dict(zip((n for n, _ in widths), w, strict=True))
+        chosen = (
+            c | dict(zip((n for n, _ in heads), h, strict=True)) | dict(zip((n for n, _ in widths), w, strict=True))
+        )
+        if all(chosen[a] % chosen[b] == 0 for a, b in shared):
+            yield chosen
 
 
 def _some(found: Iterable[T]) -> list[T]:
