@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SPEC := specs/gemma4.spec
-SPECS := $(filter-out specs/qwen3_8_27b.spec,$(wildcard specs/*.spec))
+SPECS := $(wildcard specs/*.spec)
 TESTS ?= tests
 OLDEST_TRITON := 3.6.0
 

@@ -1,0 +1,111 @@
+// `rope` as node attn_rope_full.
+//
+//     y[t, h, i] = if i < 32 then x[t, h, i] · cos(pos[t] · invFreq(10000000, 64, 32, i)) - x[t, h, i + 32] ·
+//         sin(pos[t] · invFreq(10000000, 64, 32, i)) else if i < 64 then x[t, h, i] · cos(pos[t] ·
+//         invFreq(10000000, 64, 32, i - 32)) + x[t, h, i - 32] · sin(pos[t] · invFreq(10000000, 64, 32, i - 32))
+//         else x[t, h, i]
+//
+// Spec Key  Qwen/Qwen3.8-27B@1.0:layers[*].attn.rope
+// Schedule  pointwise: no reduction: each element of `i` stands alone, cut at 32, 64
+// Tensor    x [T, rows_1, 256], activation
+// Tensor    pos [T], int32 or int64
+// Tensor    y [T, rows_1, 256], activation, result
+// Table     table_[i] = 10000000^(-(2 · i / 64)) for i < 32, float64
+
+#include "specc_device.cuh"
+
+namespace qwen3_8_27b {
+
+/// A thread: VEC neighbouring columns of one row.
+template <typename Element, int VEC>
+__global__ void __launch_bounds__(256) attn_rope_full_kernel(int index_bytes,
+    const Element* __restrict__ x_ptr, const void* __restrict__ pos_ptr, Element* __restrict__ y_ptr,
+    const double* __restrict__ table__ptr, int rows, int rows_1, int64_t x_stride_t, int64_t x_stride_h,
+    int64_t y_stride_t, int64_t y_stride_h) {
+    const int row = blockIdx.x * blockDim.y + threadIdx.y;
+    const int i_first = (blockIdx.y * blockDim.x + threadIdx.x) * VEC;
+    if (row >= rows || i_first >= 192) return;
+    const int h = row % rows_1;
+    const int t = row / rows_1;
+    const int64_t pos = specc::index_at(pos_ptr, index_bytes, t);
+    const auto x_row = x_ptr + t * x_stride_t + h * x_stride_h;
+    const auto y_row = y_ptr + t * y_stride_t + h * y_stride_h;
+    if (i_first < 32) {
+        const auto x_v = specc::load<VEC>(x_row + i_first);
+        const auto table__v = specc::load<VEC>(table__ptr + i_first);
+        const auto x_p32_v = specc::load<VEC>(x_row + i_first + 32);
+        specc::Vec<Element, VEC> y_v;
+        specc::Vec<Element, VEC> y_v_2;
+#pragma unroll
+        for (int n = 0; n < VEC; ++n) {
+            const real x = specc::to_real(x_v.at[n]);
+            const double table_ = table__v.at[n];
+            const real x_p32 = specc::to_real(x_p32_v.at[n]);
+            const double t1 = double(pos) * table_;
+            const real t2 = specc::cosine(t1, real());
+            const real t3 = specc::sine(t1, real());
+            const real y = x * t2 - x_p32 * t3;
+            const real y_2 = x_p32 * t2 + x * t3;
+            y_v.at[n] = specc::round_to<Element>(y);
+            y_v_2.at[n] = specc::round_to<Element>(y_2);
+        }
+        specc::store(y_row + i_first, y_v);
+        specc::store(y_row + i_first + 32, y_v_2);
+    }
+    const auto x_p64_v = specc::load<VEC>(x_row + i_first + 64);
+    specc::Vec<Element, VEC> y_v_3;
+#pragma unroll
+    for (int n = 0; n < VEC; ++n) {
+        const real x_p64 = specc::to_real(x_p64_v.at[n]);
+        const real y_3 = x_p64;
+        y_v_3.at[n] = specc::round_to<Element>(y_3);
+    }
+    specc::store(y_row + i_first + 64, y_v_3);
+}
+
+}  // namespace qwen3_8_27b
+
+#ifndef __CUDACC_RTC__
+
+namespace {
+
+template <typename Element, int VEC>
+cudaError_t attn_rope_full_launch(int index_bytes, const void* x, const void* pos, void* y,
+    const double* table_, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t,
+    int64_t y_stride_h, cudaStream_t stream, int64_t rows) {
+    constexpr int PIECES = specc::ceil_div(192, VEC), X = specc::row_threads(PIECES, 256);
+    constexpr int Y = 256 / X;
+    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    return specc::launch(qwen3_8_27b::attn_rope_full_kernel<Element, VEC>, grid, block, 0, stream,
+        index_bytes, static_cast<const Element*>(x), pos, static_cast<Element*>(y), table_, int(rows),
+        int(rows_1), x_stride_t, x_stride_h, y_stride_t, y_stride_h);
+}
+
+}  // namespace
+
+/// table_[i] = 10000000^(-(2 · i / 64)) for i < 32.
+extern "C" void qwen3_8_27b_attn_rope_full_table_(double* table) {
+    for (int i = 0; i < 32; ++i) table[i] = pow(10000000.0, double(-(double(2 * i) / 64.0)));
+}
+
+extern "C" int qwen3_8_27b_attn_rope_full(int type, int index_bytes, const void* x, const void* pos,
+    void* y, const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
+    int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream) {
+    if (!specc::sizes_fit({T, rows_1})) return cudaErrorInvalidValue;
+    if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    const int64_t rows = T * rows_1;
+    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
+    if (rows == 0) return cudaSuccess;
+    return specc::with_storage(type, [&](auto element) {
+        using Element = decltype(element);
+        const bool vector = specc::aligned(x) && specc::aligned(table_) && specc::aligned(y) &&
+            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) &&
+            specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
+        if (vector) return attn_rope_full_launch<Element, specc::FULL<Element>>(index_bytes, x, pos, y,
+            table_, rows_1, x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
+        return attn_rope_full_launch<Element, 1>(index_bytes, x, pos, y, table_, rows_1, x_stride_t,
+            x_stride_h, y_stride_t, y_stride_h, stream, rows);
+    });
+}
+
+#endif

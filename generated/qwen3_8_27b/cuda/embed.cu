@@ -1,0 +1,75 @@
+// `embed` as node embed.
+//
+//     y[t, i] = 1 · w[tokens[t], i]
+//
+// Spec Key  Qwen/Qwen3.8-27B@1.0:embed
+// Schedule  gather: no reduction: each element of `i` stands alone
+// Tensor    tokens [T], int32 or int64
+// Tensor    w [248320, 5120], weight
+// Tensor    y [T, 5120], activation, result
+
+#include "specc_device.cuh"
+
+namespace qwen3_8_27b {
+
+/// A thread: VEC neighbouring columns of one row.
+template <typename Element, int VEC>
+__global__ void __launch_bounds__(256) embed_kernel(int index_bytes, const void* __restrict__ tokens_ptr,
+    const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr, int rows, int64_t w_stride_tokens,
+    int64_t y_stride_t) {
+    const int row = blockIdx.x * blockDim.y + threadIdx.y;
+    const int i_first = (blockIdx.y * blockDim.x + threadIdx.x) * VEC;
+    if (row >= rows || i_first >= 5120) return;
+    const int t = row;
+    const int64_t tokens = specc::index_at(tokens_ptr, index_bytes, t);
+    const bool w_found = tokens >= 0 && tokens < 248320;
+    const auto w_row = w_ptr + (w_found ? tokens : 0) * w_stride_tokens;
+    const auto y_row = y_ptr + t * y_stride_t;
+    const auto w_v = specc::load<VEC>(w_row + i_first);
+    specc::Vec<Element, VEC> y_v;
+#pragma unroll
+    for (int n = 0; n < VEC; ++n) {
+        const real w = w_found ? specc::to_real(w_v.at[n]) : specc::not_a_number();
+        const real y = w;
+        y_v.at[n] = specc::round_to<Element>(y);
+    }
+    specc::store(y_row + i_first, y_v);
+}
+
+}  // namespace qwen3_8_27b
+
+#ifndef __CUDACC_RTC__
+
+namespace {
+
+template <typename Element, int VEC>
+cudaError_t embed_launch(int index_bytes, const void* tokens, const void* w, void* y,
+    int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
+    constexpr int PIECES = specc::ceil_div(5120, VEC), X = specc::row_threads(PIECES, 256);
+    constexpr int Y = 256 / X;
+    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    return specc::launch(qwen3_8_27b::embed_kernel<Element, VEC>, grid, block, 0, stream, index_bytes,
+        tokens, static_cast<const Element*>(w), static_cast<Element*>(y), int(rows), w_stride_tokens,
+        y_stride_t);
+}
+
+}  // namespace
+
+extern "C" int qwen3_8_27b_embed(int type, int index_bytes, const void* tokens, const void* w, void* y,
+    int64_t T, int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream) {
+    if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    const int64_t rows = T;
+    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
+    if (rows == 0) return cudaSuccess;
+    return specc::with_storage(type, [&](auto element) {
+        using Element = decltype(element);
+        const bool vector = specc::aligned(w) && specc::aligned(y) && specc::aligned(w_stride_tokens,
+            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element));
+        if (vector) return embed_launch<Element, specc::FULL<Element>>(index_bytes, tokens, w, y,
+            w_stride_tokens, y_stride_t, stream, rows);
+        return embed_launch<Element, 1>(index_bytes, tokens, w, y, w_stride_tokens, y_stride_t, stream, rows);
+    });
+}
+
+#endif

@@ -1,0 +1,124 @@
+// `rmsnormGated` as node gdn_norm_delta.
+//
+//     y[t, h, i] = w[i] · (x[t, h, i] / √(Σ_j x[t, h, j]² / 128 + 1e-06)) · silu(z[t, h, i])
+//
+// Spec Key  Qwen/Qwen3.8-27B@1.0:layers[*].gdn.norm
+// Schedule  row_reduction: every reduction runs over the whole row: Σ over `i`
+// Tensor    x [T, 48, 128], activation
+// Tensor    z [T, 48, 128], activation, 64-bit offsets
+// Tensor    w [128], weight
+// Tensor    y [T, 48, 128], activation, result
+
+#include "specc_device.cuh"
+
+namespace qwen3_8_27b {
+
+/// sigmoid(x) = 1 / (1 + exp(-x))
+/// computed as (if x ≥ 0 then 1 else exp(-abs(x))) / (1 + exp(-abs(x)))
+__device__ __forceinline__ real sigmoid(real x) {
+    const real t1 = exp(-fabs(x));
+    return (x >= 0 ? 1.0f : t1) / (1.0f + t1);
+}
+
+/// silu(x) = x · sigmoid(x)
+__device__ __forceinline__ real silu(real x) {
+    return x * sigmoid(x);
+}
+
+/// A block: 8 rows, 16 threads each, in vectors of VEC elements.
+template <typename Element, int VEC>
+__global__ void __launch_bounds__(128) gdn_norm_delta_kernel(const Element* __restrict__ x_ptr,
+    const Element* __restrict__ z_ptr, const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr,
+    int rows, int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h,
+    int64_t y_stride_t, int64_t y_stride_h) {
+    constexpr int LANES = 16, PIECES = specc::ceil_div(128, LANES * VEC);
+    const int own_row = blockIdx.x * 8 + threadIdx.y;
+    const bool row_in = own_row < rows;
+    const int row = row_in ? own_row : rows - 1;
+    const int lane = threadIdx.x;
+    const int h = row % 48;
+    const int t = row / 48;
+    const auto x_row = x_ptr + t * x_stride_t + h * x_stride_h;
+    const auto z_row = z_ptr + t * z_stride_t + h * z_stride_h;
+    const auto y_row = y_ptr + t * y_stride_t + h * y_stride_h;
+    specc::Vec<Element, VEC> x_all[PIECES];
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) {
+        const int i_first = (piece * LANES + lane) * VEC;
+        x_all[piece] = row_in ? specc::load<VEC>(x_row + i_first) : specc::Vec<Element, VEC>{};
+    }
+
+    real r1_part = specc::Sum::neutral();
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) {
+#pragma unroll
+        for (int n = 0; n < VEC; ++n) {
+            const real x = specc::to_real(x_all[piece].at[n]);
+            const real r1_term = x * x;
+            r1_part = specc::Sum::join(r1_part, r1_term);
+        }
+    }
+    const real r1_raw = specc::reduce_lanes<specc::Sum, 16>(r1_part);
+    const real r1 = 1.0f / sqrt(r1_raw / 128.0f + real(1e-06));
+
+#pragma unroll
+    for (int piece = 0; piece < PIECES; ++piece) {
+        const int i_first = (piece * LANES + lane) * VEC;
+        if (!(row_in)) continue;
+        const auto z_v = row_in ? specc::load<VEC>(z_row + i_first) : specc::Vec<Element, VEC>{};
+        const auto w_v = row_in ? specc::load<VEC>(w_ptr + i_first) : specc::Vec<Element, VEC>{};
+        specc::Vec<Element, VEC> y_v;
+#pragma unroll
+        for (int n = 0; n < VEC; ++n) {
+            const real x = specc::to_real(x_all[piece].at[n]);
+            const real z = specc::to_real(z_v.at[n]);
+            const real w = specc::to_real(w_v.at[n]);
+            const real y = w * (x * r1) * silu(z);
+            y_v.at[n] = specc::round_to<Element>(y);
+        }
+        specc::store(y_row + i_first, y_v);
+    }
+}
+
+}  // namespace qwen3_8_27b
+
+#ifndef __CUDACC_RTC__
+
+namespace {
+
+template <typename Element, int VEC>
+cudaError_t gdn_norm_delta_launch(const void* x, const void* z, const void* w, void* y,
+    int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h, int64_t y_stride_t,
+    int64_t y_stride_h, cudaStream_t stream, int64_t rows) {
+    const dim3 grid(unsigned(specc::ceil_div(rows, 8)));
+    const dim3 block(16, 8);
+    return specc::launch(qwen3_8_27b::gdn_norm_delta_kernel<Element, VEC>, grid, block, 0, stream,
+        static_cast<const Element*>(x), static_cast<const Element*>(z), static_cast<const Element*>(w),
+        static_cast<Element*>(y), int(rows), x_stride_t, x_stride_h, z_stride_t, z_stride_h, y_stride_t,
+        y_stride_h);
+}
+
+}  // namespace
+
+extern "C" int qwen3_8_27b_gdn_norm_delta(int type, const void* x, const void* z, const void* w, void* y,
+    int64_t T, int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h,
+    int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream) {
+    if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    const int64_t rows = T * 48;
+    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
+    if (rows == 0) return cudaSuccess;
+    return specc::with_storage(type, [&](auto element) {
+        using Element = decltype(element);
+        const bool vector = specc::aligned(x) && specc::aligned(z) && specc::aligned(w) &&
+            specc::aligned(y) && specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h,
+            sizeof(Element)) && specc::aligned(z_stride_t, sizeof(Element)) && specc::aligned(z_stride_h,
+            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h,
+            sizeof(Element));
+        if (vector) return gdn_norm_delta_launch<Element, specc::FULL<Element>>(x, z, w, y, x_stride_t,
+            x_stride_h, z_stride_t, z_stride_h, y_stride_t, y_stride_h, stream, rows);
+        return gdn_norm_delta_launch<Element, 1>(x, z, w, y, x_stride_t, x_stride_h, z_stride_t,
+            z_stride_h, y_stride_t, y_stride_h, stream, rows);
+    });
+}
+
+#endif

@@ -1,0 +1,83 @@
+// `siluMul` as node mlp_act.
+//
+//     y[t, i] = silu(gu[t, i]) · gu[t, 17408 + i]
+//
+// Spec Key  Qwen/Qwen3.8-27B@1.0:layers[*].mlp.act
+// Schedule  pointwise: no reduction: each element of `i` stands alone
+// Tensor    gu [T, 34816], activation, 64-bit offsets
+// Tensor    y [T, 17408], activation, result, 64-bit offsets
+
+#include "specc_device.cuh"
+
+namespace qwen3_8_27b {
+
+/// sigmoid(x) = 1 / (1 + exp(-x))
+/// computed as (if x ≥ 0 then 1 else exp(-abs(x))) / (1 + exp(-abs(x)))
+__device__ __forceinline__ real sigmoid(real x) {
+    const real t1 = exp(-fabs(x));
+    return (x >= 0 ? 1.0f : t1) / (1.0f + t1);
+}
+
+/// silu(x) = x · sigmoid(x)
+__device__ __forceinline__ real silu(real x) {
+    return x * sigmoid(x);
+}
+
+/// A thread: VEC neighbouring columns of one row.
+template <typename Element, int VEC>
+__global__ void __launch_bounds__(256) mlp_act_kernel(const Element* __restrict__ gu_ptr,
+    Element* __restrict__ y_ptr, int rows, int64_t gu_stride_t, int64_t y_stride_t) {
+    const int row = blockIdx.x * blockDim.y + threadIdx.y;
+    const int i_first = (blockIdx.y * blockDim.x + threadIdx.x) * VEC;
+    if (row >= rows || i_first >= 17408) return;
+    const int t = row;
+    const auto gu_row = gu_ptr + t * gu_stride_t;
+    const auto y_row = y_ptr + t * y_stride_t;
+    const auto gu_v = specc::load<VEC>(gu_row + i_first);
+    const auto gu_p17408_v = specc::load<VEC>(gu_row + i_first + 17408);
+    specc::Vec<Element, VEC> y_v;
+#pragma unroll
+    for (int n = 0; n < VEC; ++n) {
+        const real gu = specc::to_real(gu_v.at[n]);
+        const real gu_p17408 = specc::to_real(gu_p17408_v.at[n]);
+        const real y = silu(gu) * gu_p17408;
+        y_v.at[n] = specc::round_to<Element>(y);
+    }
+    specc::store(y_row + i_first, y_v);
+}
+
+}  // namespace qwen3_8_27b
+
+#ifndef __CUDACC_RTC__
+
+namespace {
+
+template <typename Element, int VEC>
+cudaError_t mlp_act_launch(const void* gu, void* y, int64_t gu_stride_t, int64_t y_stride_t,
+    cudaStream_t stream, int64_t rows) {
+    constexpr int PIECES = specc::ceil_div(17408, VEC), X = specc::row_threads(PIECES, 256);
+    constexpr int Y = 256 / X;
+    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    return specc::launch(qwen3_8_27b::mlp_act_kernel<Element, VEC>, grid, block, 0, stream,
+        static_cast<const Element*>(gu), static_cast<Element*>(y), int(rows), gu_stride_t, y_stride_t);
+}
+
+}  // namespace
+
+extern "C" int qwen3_8_27b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
+    int64_t y_stride_t, cudaStream_t stream) {
+    if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    const int64_t rows = T;
+    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
+    if (rows == 0) return cudaSuccess;
+    return specc::with_storage(type, [&](auto element) {
+        using Element = decltype(element);
+        const bool vector = specc::aligned(gu) && specc::aligned(y) && specc::aligned(gu_stride_t,
+            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element));
+        if (vector) return mlp_act_launch<Element, specc::FULL<Element>>(gu, y, gu_stride_t, y_stride_t,
+            stream, rows);
+        return mlp_act_launch<Element, 1>(gu, y, gu_stride_t, y_stride_t, stream, rows);
+    });
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* Launch wrappers of the kernels beside this file.
+ *
+ * `type` is the storage type of all real operands: SPECC_BFLOAT16, SPECC_FLOAT16 or SPECC_FLOAT32; accumulators
+ * are float32. Index operands hold integers of `index_bytes` (4 or 8) bytes. Sizes and strides count elements;
+ * the last axis of every tensor is contiguous. A table is filled once, on the host, by the function declared
+ * with it. Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its
+ * own file, NAME.cu. */
+#ifndef QWEN3_8_27B_H
+#define QWEN3_8_27B_H
+
+#include <stdint.h>
+
+#ifndef SPECC_STORAGE_TYPES
+#define SPECC_STORAGE_TYPES
+enum { SPECC_BFLOAT16 = 0, SPECC_FLOAT16 = 1, SPECC_FLOAT32 = 2 };
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st* cudaStream_t;
+
+int qwen3_8_27b_embed(int type, int index_bytes, const void* tokens, const void* w, void* y, int64_t T,
+    int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_input_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_conv_delta_prefill_c2(int type, const void* c, const void* x, void* c2, int64_t T,
+    int64_t c_stride_d0, int64_t x_stride_d0, int64_t c2_stride_j, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_conv_delta_prefill_y(int type, const void* c, const void* x, const void* w, void* y,
+    int64_t T, int64_t c_stride_d0, int64_t x_stride_d0, int64_t w_stride_i, int64_t y_stride_t,
+    cudaStream_t stream);
+
+int qwen3_8_27b_gdn_conv_delta_decode_c2(int type, const void* c, const void* x, void* c2, int64_t B,
+    int64_t c_stride_b, int64_t c_stride_d1, int64_t x_stride_b, int64_t c2_stride_b, int64_t c2_stride_j,
+    cudaStream_t stream);
+
+int qwen3_8_27b_gdn_conv_delta_decode_y(int type, const void* c, const void* x, const void* w, void* y,
+    int64_t B, int64_t c_stride_b, int64_t c_stride_d1, int64_t x_stride_b, int64_t w_stride_i,
+    int64_t y_stride_b, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_qk_norm_delta(int type, const void* x, void* y, int64_t T, int64_t x_stride_t,
+    int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_q_scale_delta(int type, const void* x, void* y, int64_t T, int64_t x_stride_t,
+    int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_gates_delta(int type, const void* a, const void* b, const void* A_log,
+    const void* dt_bias, void* alpha, void* beta, int64_t T, int64_t a_stride_t, int64_t b_stride_t,
+    int64_t alpha_stride_t, int64_t beta_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_core_delta_decode(int type, const void* S0, const void* q, const void* k,
+    const void* v, const void* alpha, const void* beta, void* S, void* o, int64_t B, int64_t S0_stride_s,
+    int64_t S0_stride_h, int64_t S0_stride_a, int64_t q_stride_s, int64_t q_stride_d1, int64_t k_stride_s,
+    int64_t k_stride_d1, int64_t v_stride_s, int64_t v_stride_h, int64_t alpha_stride_s,
+    int64_t beta_stride_s, int64_t S_stride_s, int64_t S_stride_h, int64_t S_stride_a, int64_t o_stride_s,
+    int64_t o_stride_h, cudaStream_t stream);
+
+int qwen3_8_27b_gdn_norm_delta(int type, const void* x, const void* z, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h, int64_t y_stride_t,
+    int64_t y_stride_h, cudaStream_t stream);
+
+int qwen3_8_27b_attn_qk_norm_full(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h,
+    cudaStream_t stream);
+
+void qwen3_8_27b_attn_rope_full_table_(double* table);
+int qwen3_8_27b_attn_rope_full(int type, int index_bytes, const void* x, const void* pos, void* y,
+    const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
+    int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
+
+int qwen3_8_27b_attn_gate_full(int type, const void* o, const void* gate, void* y, int64_t T,
+    int64_t o_stride_t, int64_t gate_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
+    int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
+    int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_mlp_residual(int type, const void* x, const void* h, void* y, int64_t T,
+    int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_final_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t y_stride_t, cudaStream_t stream);
+
+/* No kernel for gdn_in_proj_delta: the cuda target has no template for the contraction schedule */
+
+/* No kernel for gdn_core_delta_prefill: the cuda target has no template for the recurrence schedule */
+
+/* No kernel for gdn_out_proj_delta: the cuda target has no template for the contraction schedule */
+
+/* No kernel for attn_qkv_proj_full: the cuda target has no template for the contraction schedule */
+
+/* No kernel for attn_core_full_prefill: the cuda target has no template for the attention_prefill schedule */
+
+/* No kernel for attn_core_full_decode: the cuda target has no template for the attention_decode schedule */
+
+/* No kernel for attn_o_proj_full: the cuda target has no template for the contraction schedule */
+
+/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
+
+/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
+
+/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,1 @@
+"""Triton kernels: one module for each node, phase and variant; its launcher has the module's name."""
