@@ -33,7 +33,7 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """How far the cases of the fuzzer came, in all its tests together."""
-    reports = [r for found in terminalreporter.stats.values() for r in found]
+    reports = [r for found in terminalreporter.stats.values() for r in found if getattr(r, "when", "") == "call"]
     figures = [value for r in reports for name, value in getattr(r, "user_properties", ()) if name == "fuzz"]
     if figures:
         from tests.fuzz.campaign import added_up
