@@ -17,9 +17,9 @@ from specc.oracle.arrays import Array
 from specc.oracle.sizes import dim_value
 from specc.verify.judge import Limits, compare_parts, in_chunks, layer_limit
 from specc.verify.locate import apart
+from specc.verify.mutate import Mutant, changed_layers
 from specc.verify.whole import Cache, Whole
 from tests.verify.models import Case
-from tests.verify.mutations import Mutant, changed_layers
 
 REFUSED = (IndexError, KeyError, MemoryError, ValueError, ZeroDivisionError)
 """What a model raises that cannot be computed at all."""

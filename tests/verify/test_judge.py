@@ -15,10 +15,10 @@ from specc.ir import Model
 from specc.verify.implementation import Trace
 from specc.verify.judge import Figure, Text, compare_parts, judge, worst
 from specc.verify.locate import Departure, apart, pairs
+from specc.verify.mutate import Mutant, all_mutants, changed_layers
 from specc.verify.official import Official, parameter_count
 from specc.verify.whole import Cache, Step, Whole
 from tests.verify.models import NAMES, ROOT, case, reduced
-from tests.verify.mutations import Mutant, all_mutants, changed_layers
 
 PARAMETERS = {
     "gemma4": 30_697_345_340,

@@ -9,8 +9,8 @@ import pytest
 
 from specc import pipeline
 from specc.ir import Phase
+from specc.verify.mutate import Mutant, all_mutants, formula_mutants
 from tests.verify.models import NAMES, case, reduced
-from tests.verify.mutations import Mutant, all_mutants, formula_mutants
 from tests.verify.sensitivity import REASONS, Outcome, judge_mutants
 
 SAMPLE = 29
