@@ -12,6 +12,9 @@ CODES: dict[str, str] = {
     "E106": "A section that every spec has is missing.",
     "E107": "The text is nested too deeply.",
     "E108": "Something is too long: a text, a name, a list.",
+    "E111": "A character that nobody sees, that is no plain space or line end, or that reorders what is shown.",
+    "E112": "A letter is written in another way than usual, so that texts that look the same would differ.",
+    "E113": "A word mixes letters that look alike and are of different alphabets.",
     # Sizes, domain and layers of a Model Spec
     "E201": "A name that nothing defines here.",
     "E202": "A value is not what is wanted: a positive integer, an integer, or an exact number.",
@@ -83,10 +86,10 @@ CODES: dict[str, str] = {
     "E320": "A name is given twice.",
     "E321": "The prefill form of an op does not exist, or has one itself.",
     "E322": "A let or recurrence is never used.",
+    "E323": "A formula, or all formulas together, are too large.",
     "W301": "A `computed as` form has other values than its definition, which is used instead.",
     # Lowering and building
     "E401": "No schedule takes the formula of a node.",
-    "E323": "A formula, or all formulas together, are too large.",
     "E410": "A node has no form in the PyTorch reference.",
     "E501": "A file cannot be read.",
     "E502": "A file cannot be written.",

@@ -22,8 +22,8 @@ from specc.source import Source, Span
 
 GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "eps", "ζ": "zeta", "η": "eta", "θ": "theta",
-    "ι": "iota", "κ": "kappa", "λ": "lambda_", "μ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "σ": "sigma",
-    "τ": "tau", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+    "ι": "iota", "κ": "kappa", "λ": "lambda_", "μ": "mu", "ν": "nu", "ξ": "xi", "ο": "omicron", "π": "pi", "ρ": "rho",
+    "σ": "sigma", "ς": "sigma", "τ": "tau", "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
 }  # fmt: skip
 FOLD = {
     "≤": "<=", "≥": ">=", "≠": "!=", "*": "·", "×": "·", "−": "-", "Sum": "Σ", "Prod": "Π",
@@ -41,7 +41,7 @@ def fold_name(name: str) -> str:
     """An identifier in ASCII: Greek letters are spelt out; `σ` alone is the function `sigmoid`, `pi` is `π`."""
     if name == "σ":
         return "sigmoid"
-    if name == "pi":
+    if name in ("pi", "π"):
         return "π"
     return "".join(GREEK.get(c, c) for c in name)
 

@@ -36,7 +36,7 @@ class Source:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise TooLong(path)
-        return Source(str(path), data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n"))
+        return Source(str(path), data.decode("utf-8-sig").replace("\r\n", "\n"))
 
     @cached_property
     def lines(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ class Scope:
     guard: Values | None = None
     previous: Mapping[str, Table] = field(default_factory=dict)
 
-    def bind(self, **values: Values) -> Scope:
+    def bind(self, /, **values: Values) -> Scope:
         return replace(self, vars={**self.vars, **values})
 
     def over(self, var: str, positions: Array) -> tuple[Scope, str]:

@@ -15,27 +15,50 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
+ESCAPED = r"\\`*_\[<|~&"
+"""Characters with a meaning of their own anywhere in a text."""
+OPENING = re.compile(r"( *)(?:([#>+=-])|(\d+)([.)]))")
+"""What makes a heading, a quotation or a list of a line that begins with it."""
+
+
 def escape(text: str) -> str:
-    """`text` so that Markdown shows it as it stands."""
-    return re.sub(r"([\\`*_\[<|~&])", r"\\\1", text)
+    """`text` so that Markdown shows it as it stands, in a cell of a table or inside a line."""
+    return re.sub(rf"([{ESCAPED}])", r"\\\1", text)
+
+
+def paragraph(text: str) -> str:
+    """`text` so that Markdown shows it as it stands, on a line of its own."""
+    shown = escape(text)
+    found = OPENING.match(shown)
+    return shown if found is None else f"{shown[: found.end() - 1]}\\{shown[found.end() - 1 :]}"
 
 
 def prose(text: str) -> str:
-    """Our own sentence, in which names stand between backticks."""
-    return "`".join(part if n % 2 else escape(part) for n, part in enumerate(text.split("`")))
+    """A sentence in which names stand between backticks."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return "`".join(part.replace("|", "\\|") if n % 2 else escape(part) for n, part in enumerate(parts))
 
 
 def code(text: str) -> str:
     """`text` as code, in a table too."""
-    ticks = "``" if "`" in text else "`"
-    return f"{ticks}{text}{ticks}".replace("|", "\\|")
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if text[:1] == "`" or text[-1:] == "`" or text[:1] == text[-1:] == " " else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}".replace("|", "\\|")
 
 
 def plain(markdown: str) -> str:
     """What a reader of the rendered Markdown sees."""
-    kept = re.sub(r"\\([\\`*_\[<|~&])", lambda m: chr(0xE000 + ord(m[1])), markdown)
-    kept = kept.replace("`", "")
-    return re.sub(r"[\ue000-\ue07f]", lambda m: chr(ord(m[0]) - 0xE000), kept)
+    return re.sub(rf"\\([{ESCAPED}#>+=.)-])|(`+)(.+?)(?<!`)\2(?!`)", _plain, markdown)
+
+
+def _plain(found: re.Match[str]) -> str:
+    char, _, text = found.groups()
+    if char is not None:
+        return str(char)
+    padded = len(text) > 2 and text[0] == text[-1] == " "
+    return (text[1:-1] if padded else text).replace("\\|", "|")
 
 
 def table_markdown(table: Table) -> list[str]:

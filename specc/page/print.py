@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from specc.ir import Model
 from specc.lowered import Lowered
-from specc.page.markdown import Table, code, escape, plain, table_markdown, table_text
+from specc.page.markdown import Table, code, paragraph, plain, table_markdown, table_text
 from specc.page.model import Page, model_page
 from specc.page.node import NodePage
 
@@ -35,7 +35,7 @@ def print_node(page: NodePage, form: str) -> str:
 
 def _markdown(page: Page) -> list[str | Table]:
     inside, outside = page.keys
-    lines: list[str | Table] = [f"# {page.title}", "", escape(page.about), "", "## At a glance"]
+    lines: list[str | Table] = [f"# {page.title}", "", paragraph(page.about), "", "## At a glance"]
     lines += [Table(("", ""), tuple((f.label, f.value) for f in page.facts))]
     lines += [
         "## Compute-graph nodes",

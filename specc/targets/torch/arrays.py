@@ -58,7 +58,7 @@ class Lowerer:
     in_table: bool = False
     known: dict[Key, Value] = field(default_factory=dict)
 
-    def inside(self, **extents: Expr) -> Lowerer:
+    def inside(self, /, **extents: Expr) -> Lowerer:
         """The same place with more index variables."""
         return replace(self, extents={**self.extents, **extents})
 
