@@ -1,18 +1,18 @@
-"""The table of tiles: sizes, warps and stages by schedule, GPU architecture, storage width and number of rows."""
+"""The table of tiles of the Triton kernels."""
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
-from specc.limits import MAX_TILE, MAX_TILE_LINE, MAX_TILES
 from specc.resources import shipped
+from specc.targets.tile_table import Config, Configs, Forms, TileTable, next_power_of_two, parse_table
+
+__all__ = [
+    "FACTS", "TILES", "Config", "Configs", "TileTable", "load_tiles", "next_power_of_two", "parse_tiles",
+    "shipped_tiles",
+]  # fmt: skip
 
 TILES: Mapping[str, tuple[str, ...]] = {
     "contraction": ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M"),
@@ -34,74 +34,6 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "recurrence": ("K", "V"),
 }
 """What `when` may speak of."""
-WIDTHS = (2, 4)
-"""Bytes of a stored element."""
-COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
-    "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b, ">": lambda a, b: a > b,
-    "==": lambda a, b: a == b,
-}  # fmt: skip
-CONDITION = re.compile(r"(\w+)\s*(<=|>=|==|<|>)\s*(\d+)")
-
-
-@dataclass(frozen=True)
-class Config:
-    """Tiles for at most `rows` rows (None: any number)."""
-
-    rows: int | None
-    warps: int
-    stages: int
-    tiles: tuple[tuple[str, int], ...]
-
-    def tile(self, name: str) -> int:
-        """Raises KeyError."""
-        return dict(self.tiles)[name]
-
-
-Configs = tuple[tuple[str, tuple[tuple[int, tuple[Config, ...]], ...]], ...]
-"""By architecture, then by bytes of a stored element: configurations in order of rows."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the table. `when`: (fact, comparison, number), all of which must hold."""
-
-    schedule: str
-    archs: tuple[str, ...]
-    widths: tuple[int, ...]
-    when: tuple[tuple[str, str, int], ...]
-    config: Config
-
-    def fits(self, arch: str, width: int, facts: Mapping[str, int]) -> bool:
-        """Whether the row is for this architecture and storage width, and for a kernel of these facts."""
-        holds = all(COMPARISONS[op](facts[name], number) for name, op, number in self.when)
-        return arch in self.archs and width in self.widths and holds
-
-
-@dataclass(frozen=True)
-class TileTable:
-    """Architectures in order, and rows: the first that fits is taken."""
-
-    archs: tuple[str, ...]
-    rows: tuple[Row, ...]
-
-    def resolve(self, schedule: str, facts: Mapping[str, int]) -> Configs:
-        """The configurations of one kernel. Raises SpecError where the table has none for some GPU."""
-        return tuple(
-            (arch, tuple((width, self._find(schedule, arch, width, facts)) for width in WIDTHS)) for arch in self.archs
-        )
-
-    def _find(self, schedule: str, arch: str, width: int, facts: Mapping[str, int]) -> tuple[Config, ...]:
-        found: list[Config] = []
-        for row in self.rows:
-            if row.schedule == schedule and row.fits(arch, width, facts):
-                limit = row.config.rows
-                if limit is None or not found or limit > (found[-1].rows or 0):
-                    found.append(row.config)
-                if limit is None:
-                    return tuple(found)
-        known = ", ".join(f"{n} = {v}" for n, v in facts.items())
-        message = f"no tiles for {schedule} on {arch} with {width}-byte storage and any number of rows ({known})"
-        raise SpecError([Diagnostic("E901", message)])
 
 
 def load_tiles(override: Path | None = None) -> TileTable:
@@ -125,98 +57,4 @@ def shipped_tiles() -> TileTable:
 
 def parse_tiles(text: str, name: str, archs: tuple[str, ...]) -> TileTable:
     """A table from TOML. `archs`: architectures known beside the file's own. Raises SpecError."""
-    data, report = _toml(text, name), Collector()
-    own = data.pop("archs", [])
-    if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(r"sm_\d{1,4}", a) for a in own):
-        report.error("E902", f'{name}: `archs` is a list of names such as "sm_90"', None)
-        own = []
-    entries = sum(len(rows) for rows in data.values() if isinstance(rows, list))
-    if max(entries, len(own)) > MAX_TILES:
-        report.error("E902", f"{name} has {max(entries, len(own))} rows or architectures", None, f"at most {MAX_TILES}")
-        report.finish()
-    known = tuple(dict.fromkeys((*archs, *own)))
-    rows: list[Row] = []
-    for schedule, entries in data.items():
-        if schedule not in TILES or not isinstance(entries, list):
-            message = f"{name}: `{schedule}` is no list of a schedule"
-            report.error("E902", message, None, nearest(schedule, TILES))
-            continue
-        for number, entry in enumerate(entries, 1):
-            try:
-                rows.append(_row(schedule, entry, known))
-            except ValueError as error:
-                report.error("E902", f"{name}: {schedule}, row {number}: {error}", None)
-    report.finish()
-    return TileTable(known, tuple(rows))
-
-
-def _toml(text: str, name: str) -> dict[str, Any]:
-    """Raises SpecError (E902) for a text that is no TOML, or has lists in lists that no table has."""
-    if any(len(line) > MAX_TILE_LINE for line in text.split("\n")):
-        raise SpecError(
-            [Diagnostic("E902", f"{name}: a line is too long", None, f"at most {MAX_TILE_LINE} characters")]
-        )
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SpecError([Diagnostic("E902", f"{name}: {error}")]) from error
-
-
-def _row(schedule: str, entry: Any, archs: tuple[str, ...]) -> Row:
-    """Raises ValueError."""
-    if not isinstance(entry, dict):
-        raise ValueError("not a table")
-    tiles = TILES[schedule]
-    allowed = ("arch", "bytes", "rows", "when", "warps", "stages", *tiles)
-    unknown = [k for k in entry if k not in allowed]
-    missing = [k for k in ("warps", "stages", *tiles) if k not in entry]
-    for what, keys in (("unknown", unknown), ("missing", missing)):
-        if keys:
-            raise ValueError(f"{what}: {', '.join(keys)}")
-    own = tuple(str(entry.get("arch", " ".join(archs))).split())
-    for arch in own:
-        if arch not in archs:
-            raise ValueError(f"unknown architecture `{arch}`; `archs` lists {', '.join(archs)}")
-    widths = (_width(entry["bytes"]),) if "bytes" in entry else WIDTHS
-    rows = _number(entry, "rows") if "rows" in entry else None
-    sizes = tuple((k, _tile(entry, k)) for k in tiles)
-    config = Config(rows, _tile(entry, "warps"), _number(entry, "stages"), sizes)
-    return Row(schedule, own, widths, _conditions(schedule, str(entry.get("when", ""))), config)
-
-
-def _width(value: object) -> int:
-    if value not in WIDTHS:
-        raise ValueError(f"`bytes` is 2 or 4, not {value!r}")
-    assert isinstance(value, int)
-    return value
-
-
-def _number(entry: Mapping[str, Any], key: str) -> int:
-    value = entry[key]
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_TILE:
-        raise ValueError(f"`{key}` is a positive number of at most {MAX_TILE}, not {value!r}")
-    return value
-
-
-def _tile(entry: Mapping[str, Any], key: str) -> int:
-    value = _number(entry, key)
-    if value & (value - 1):
-        raise ValueError(f"`{key}` is a power of two, not {value}")
-    return value
-
-
-def _conditions(schedule: str, text: str) -> tuple[tuple[str, str, int], ...]:
-    """`H > 512 and H <= 1024`."""
-    found: list[tuple[str, str, int]] = []
-    for part in filter(None, (p.strip() for p in text.split(" and "))):
-        match = CONDITION.fullmatch(part)
-        if match is None or match[1] not in FACTS[schedule]:
-            facts = ", ".join(FACTS[schedule])
-            raise ValueError(f"`when` has `{part}`; it compares {facts} with numbers, joined by `and`")
-        found.append((match[1], match[2], int(match[3])))
-    return tuple(found)
-
-
-def next_power_of_two(n: int) -> int:
-    """The smallest power of two that is at least `n`."""
-    return 1 << max(0, n - 1).bit_length()
+    return parse_table(text, name, archs, Forms(TILES, FACTS))
