@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from specc.bounds.arithmetic import NotSupported
+from specc.bounds.chunks import chunks
 from specc.bounds.evaluate import Evaluator
 from specc.bounds.formats import Array
 from specc.bounds.numerics import Numerics
+from specc.bounds.recurrence import recurrent, step_by_step
 from specc.bounds.scope import Scope
 from specc.bounds.values import full
 from specc.ops import (
@@ -62,18 +64,32 @@ def bound(
     tables: inputs that the launcher passes in float64. follow_rounding: let `value` follow the roundings of the
     profile; otherwise they are part of `error`.
 
-    Raises NotSupported for what no bound is derived for (recurrences), KeyError for a missing operand or size,
+    Raises NotSupported for what no bound is derived for, KeyError for a missing operand or size,
     IndexError for a read out of range.
     """
-    if formula.recs:
-        raise NotSupported(f"{formula.op} is a recurrence: componentwise bounds explode, an adjoint is needed")
     known = {**_sizes_from_shapes(formula, tensors), **(sizes or {})}
     evaluator = Evaluator(numerics, tensors, known, frozenset(tables), follow_rounding)
     sorts = {t.name: t for t in formula.inputs}
+    if formula.recs:
+        return _recurrent(formula, evaluator, sorts, at or {})
     return {
         q.tensor.name: _equation(replace(q, expr=_typed(q.expr, sorts)), evaluator, (at or {}).get(q.tensor.name, {}))
         for q in formula.equations
     }
+
+
+def _recurrent(
+    formula: Formula, evaluator: Evaluator, sorts: Mapping[str, FormulaTensor], at: Mapping[str, Positions]
+) -> dict[str, Bound]:
+    if len(formula.recs) > 1:
+        raise NotSupported(f"{formula.op} has several recurrences")
+    sizes = evaluator.numerics.depth.chunks
+    equations = tuple(replace(q, expr=_typed(q.expr, sorts)) for q in formula.equations)
+    recs = tuple(replace(r, init=_typed(r.init, sorts), step=_typed(r.step, sorts)) for r in formula.recs)
+    boxes = {n: {v: np.asarray(p, np.int64) for v, p in box.items()} for n, box in at.items()}
+    local = chunks(sizes) if sizes else step_by_step
+    found = recurrent(replace(formula, equations=equations, recs=recs), evaluator, boxes, local)
+    return {n: Bound(np.asarray(value), np.asarray(error)) for n, (value, error) in found.items()}
 
 
 def _typed(e: Expr, sorts: Mapping[str, FormulaTensor]) -> Expr:

@@ -98,7 +98,8 @@ HOPPER = Instruction(16, 2)
 class Depth:
     """How each kind of reduction is summed. `keys`: the weighted values of a softmax; `weights`: its denominator.
     `key_block`: the least number of keys between two rescalings of an online softmax. `normalise_first`: weights are
-    divided by their sum before they meet the values."""
+    divided by their sum before they meet the values. `chunks`: steps of a recurrence that are worked out together, any
+    of these numbers (none: one step after another)."""
 
     contraction: Summation
     row: Summation
@@ -106,6 +107,7 @@ class Depth:
     weights: Summation
     key_block: int = 16
     normalise_first: bool = False
+    chunks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

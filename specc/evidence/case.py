@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-FAMILIES = ("normal", "integers", "sparse", "constant", "steps", "edges", "selected", "deep", "heads")
+FAMILIES = (
+    "normal", "integers", "sparse", "constant", "steps", "edges", "selected", "deep", "heads", "dyadic", "decays",
+    "alike",
+)  # fmt: skip
 """How real operands are filled.
 
 normal: normally distributed times `magnitude`. integers: -3 … 3, so that partial sums are exact. sparse: three full
@@ -16,6 +19,8 @@ mantissas a row, one of them last. constant: every element `magnitude`.
 For attention only: steps: scores of exactly 0, -1, -2 and -3, so that weights are no round numbers. edges: equal
 scores, values at the edges of the visible range. selected: keys that pick the edges, and louder ones just outside.
 deep: every score far below zero. heads: each KV head has values of its own.
+
+For recurrences: see `specc.evidence.recurrent`.
 """
 
 

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from specc.bounds.formats import round_to
+from specc.evidence import recurrent
 from specc.evidence.case import Case
 from specc.evidence.integers import extent
 from specc.evidence.visible import Visible, visible_range
 from specc.ir import Role
-from specc.kernels import Attention, Kernel, Operand, RowReduction
+from specc.kernels import Attention, Kernel, Operand, Recurrent, RowReduction
 from specc.lower.lower import accesses
 from specc.ops import Num, Sort, walk
 
@@ -94,6 +95,9 @@ def _real(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, 
         buffer = _fill(kernel, operand, ((rows - 1) * ROW_STEP + columns,), case)
         steps = (ROW_STEP * buffer.itemsize, buffer.itemsize)
         return Drawn(np.lib.stride_tricks.as_strided(buffer, shape, steps, writeable=False), buffer)
+    if isinstance(kernel.schedule, Recurrent):
+        drawn = recurrent.values(kernel.schedule, operand.name, shape, case, _rng(case, operand.name))
+        return Drawn(round_to(drawn, operand.stored(case.dtype)))
     if seen is not None and case.family in _ATTENTION:
         values = _ATTENTION[case.family](kernel, operand, shape, case, seen)
     else:

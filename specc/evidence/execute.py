@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,8 @@ from specc.evidence.check import Ran
 from specc.evidence.coverage import require_all, require_corners, require_heads
 from specc.ir import Role
 from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, Recurrent, RowReduction
-from specc.ops import Num
+from specc.lower.lower import stores
+from specc.ops import Num, Var
 
 Program = tuple[int, int, int]
 
@@ -55,7 +57,12 @@ class TritonExecutor:
         return ""
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
-        return triton_numerics(storage(kernel, case.dtype))
+        found = triton_numerics(storage(kernel, case.dtype))
+        if not isinstance(kernel.schedule, Recurrent):
+            return found
+        from specc.targets.triton.emit_recurrence import chunk_sizes
+
+        return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, case.dtype)))
 
 
 ORDERS = 3
@@ -169,8 +176,18 @@ COLUMNS = 256
 """Columns of a wide contraction that are compared: its first and last ones and some between."""
 
 
-def compared(kernel: Kernel, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.int64] | None:
-    """Indices of the results to compare, or None for all."""
+def compared(kernel: Kernel, name: str, shape: tuple[int, ...], seed: int) -> npt.NDArray[np.int64] | None:
+    """Indices of the results to compare, or None for all: some columns of a wide contraction, and the first, the last
+    and one more head of a recurrence."""
+    if isinstance(kernel.schedule, Recurrent):
+        heads = {Var(a.var) for a in kernel.schedule.heads}
+        store = next(s for s in stores(kernel.schedule) if s.operand == name)
+        some = [
+            {0, n - 1, seed % max(n, 1)} if i in heads else range(n) for i, n in zip(store.indices, shape, strict=True)
+        ]
+        return np.array([p for p in product(*(sorted(x) for x in some)) if min(p) >= 0], np.int64).reshape(
+            -1, len(shape)
+        )
     if not isinstance(kernel.schedule, Contraction) or shape[-1] <= COLUMNS:
         return None
     between = np.random.default_rng(seed).integers(0, shape[-1], size=COLUMNS // 2)
@@ -194,7 +211,7 @@ class TorchExecutor:
         roles = {o.name: o.role for o in kernel.operands}
         found = run_node(kernel.formula, roles, tensors, case.dtype, self.rounds)
         outputs = {n: t.to(torch.float64).numpy() for n, t in found.items()}
-        return Ran(outputs, {n: compared(kernel, a.shape, case.seed) for n, a in outputs.items()})
+        return Ran(outputs, {n: compared(kernel, n, a.shape, case.seed) for n, a in outputs.items()})
 
     def lacking(self, kernel: Kernel) -> str:
         return ""

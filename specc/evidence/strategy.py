@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from specc.evidence.case import Case
 from specc.evidence.draw import gathered_extent
-from specc.kernels import Attention, Contraction, Kernel, Pointwise, RowReduction
+from specc.kernels import Attention, Contraction, Kernel, Pointwise, Recurrent, RowReduction
 from specc.ops import Call, Num, Size, Sort, walk
 
 DTYPES = ("float32", "bfloat16", "float16")
@@ -78,6 +78,8 @@ def families(kernel: Kernel) -> tuple[str, ...]:
     match kernel.schedule:
         case Attention():
             return ("steps", "edges", "selected", "normal", "heads", "deep")
+        case Recurrent():
+            return ("dyadic", "normal", "decays", "alike", "normal", "dyadic")
         case Contraction() | RowReduction():
             return ("integers", "sparse", "sparse", "normal", "constant")
         case Pointwise():
@@ -94,6 +96,8 @@ def lengths(kernel: Kernel, name: str) -> tuple[int, ...]:
                 return tuple(sorted({n for c in windows(kernel) for n in (c - 1, c, c + 1, c + 70)} | {1, 2, 65, 130}))
         case Contraction():
             return (1, 2, 17, 16, 33, 129)
+        case Recurrent(time=time) if isinstance(time.extent, Size) and time.extent.name == name:
+            return (1, 2, 15, 16, 17, 33, 32, 31, 63, 64, 65)
     return (1, 2, 3, 4, 17, 33) if name == "T" else (1, 2, 4, 16)
 
 

@@ -37,7 +37,7 @@ def recurrence(formula: Formula) -> Fit:
     if len(formula.recs) != 1:
         raise NoFit("it has several recurrences")
     (rec,) = formula.recs
-    readings = [_reading(q, rec) for q in formula.equations]
+    readings = [state_read(q, rec) for q in formula.equations]
     found = linear_state(rec, next((r.place for r in readings if r.place is not None), None))
     filled = _Slots(formula, found)
     if any(r.place is not None and rec.indices[r.place + 1][0] != found.key.var for r in readings):
@@ -49,7 +49,7 @@ def recurrence(formula: Formula) -> Fit:
 
 
 @dataclass(frozen=True)
-class _Read:
+class StateRead:
     """How a result reads the state. `place`: the axis it sums over, None for the whole state after the last step.
     `names`: its index variables as those of the recurrence."""
 
@@ -61,7 +61,8 @@ class _Read:
     scale: Expr
 
 
-def _reading(q: FormulaEquation, rec: Recurrence) -> _Read:
+def state_read(q: FormulaEquation, rec: Recurrence) -> StateRead:
+    """How `q` reads the state of `rec`. Raises NoFit where it is no sum at its own step, nor the last state."""
     (time, steps), *axes = rec.indices
     states = [n for n in walk(q.expr) if isinstance(n, State)]
     if len(states) != 1:
@@ -75,14 +76,14 @@ def _reading(q: FormulaEquation, rec: Recurrence) -> _Read:
         raise NoFit(f"`{q.tensor.name}` has an axis that the state does not have")
     end = bottom_up(Bin("-", steps, Num(Fraction(1), Sort.INDEX), Sort.INDEX), identities)
     if q.expr == state and state.indices[0] == end and len(names) == len(axes):
-        return _Read(q, names, None, None, q.expr, q.expr)
+        return StateRead(q, names, None, None, q.expr, q.expr)
     totals = [n for n in walk(q.expr) if isinstance(n, Reduce) and has_state(n)]
     if len(totals) != 1 or state.indices[0] not in [Var(n) for n, v in names.items() if v == Var(time)]:
         raise NoFit(f"`{q.tensor.name}` is no sum over the state at its own step, nor the last state")
     return _sum(q, names, totals[0], tuple(n for n, _ in axes))
 
 
-def _sum(q: FormulaEquation, names: Mapping[str, Expr], total: Reduce, axes: tuple[str, ...]) -> _Read:
+def _sum(q: FormulaEquation, names: Mapping[str, Expr], total: Reduce, axes: tuple[str, ...]) -> StateRead:
     found = terms(total)
     if len(found) != 1 or found[0].var is None:
         raise NoFit(f"`{expr_text(total)}` is no sum of products with the state")
@@ -94,7 +95,7 @@ def _sum(q: FormulaEquation, names: Mapping[str, Expr], total: Reduce, axes: tup
     query = [f for f in t.factors if t.var in free_vars(f)]
     scale = signed(t.negative, product(f for f in t.factors if f not in query))
     vector = substitute(product(query), {**names, t.var: Var(axes[place or 0])})
-    return _Read(q, names, place, total, vector, substitute(scale, names))
+    return StateRead(q, names, place, total, vector, substitute(scale, names))
 
 
 class _Slots:
@@ -109,7 +110,7 @@ class _Slots:
         self.before = Reader(formula, self.names, self.extents)
         self.read = Reader(formula, self.names, self.extents)
 
-    def schedule(self, readings: list[_Read]) -> Recurrent:
+    def schedule(self, readings: list[StateRead]) -> Recurrent:
         f, read = self.found, self.read
         first = self.before(f.first)
         parts = {n: read(getattr(f, n)) for n in ("decay", "probe", "erase", "added", "write")}
@@ -122,14 +123,14 @@ class _Slots:
             rate=rate, readings=tuple(found), last=last, **parts,
         )  # fmt: skip
 
-    def _reading(self, r: _Read) -> Reading:
+    def _reading(self, r: StateRead) -> Reading:
         assert r.total is not None
         acc = self.names.internal("acc")
         result = product((r.scale, Var(acc, Sort.REAL)))
         whole = substitute(exchange(r.equation.expr, r.total, Var(acc, Sort.REAL)), r.names)
         return Reading(self.read(r.query), acc, self._store(r, self.read(exchange(whole, Var(acc, Sort.REAL), result))))
 
-    def _store(self, r: _Read, value: Expr) -> Store:
+    def _store(self, r: StateRead, value: Expr) -> Store:
         q = r.equation
         return Store(q.tensor.name, tuple(r.names[i] for i in q.indices), value)
 

@@ -80,4 +80,11 @@ def attention() -> list[Case]:
     ]
 
 
-SHIPPED = (*norms(), *pointwise(), *rows(), *contractions(), *attention())
+def recurrences() -> list[Case]:
+    return [
+        Case("gatedDeltaRule", "recurrence", {"Hv": 4, "Hk": 2, "Dk": 3, "Dv": 2}),
+        Case("gatedDeltaRule", "recurrence", {"Hv": 3, "Hk": 3, "Dk": 1, "Dv": 5}, given=("S0",)),
+    ]
+
+
+SHIPPED = (*norms(), *pointwise(), *rows(), *contractions(), *attention(), *recurrences())

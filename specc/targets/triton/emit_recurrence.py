@@ -13,7 +13,7 @@ from specc.targets.triton.names import local_names
 from specc.targets.triton.rows import unravel
 from specc.targets.triton.scope import Index, Scope, main_operand
 from specc.targets.triton.slots import Launch, Slots, map_configs, parameters
-from specc.targets.triton.tiles import Config, Configs, TileTable, next_power_of_two
+from specc.targets.triton.tiles import Config, Configs, TileTable, load_tiles, next_power_of_two
 
 SMALLEST = 16
 """Of any side of a tile: what a tensor core takes."""
@@ -24,9 +24,9 @@ EXACT_DOT = '''@triton.jit
 def exact_dot(a, b, total):
     """total + a·b on tensor cores, to the accuracy of float32.
 
-    A factor in float32 is cut into three of 8 bits each, which hold its 24; products below 2**-24 are left out.
+    A factor in float32 is cut into three of 8 bits each, which hold its 24; products below 2**-23 are left out.
     """
-    if a.dtype == b.dtype and a.dtype != tl.float32:
+    if a.dtype == b.dtype and (a.dtype != tl.float32 or a.shape[1] <= 16):
         return tl.dot(a, b, total, input_precision="ieee")
     a1 = a.to(tl.bfloat16)
     b1 = b.to(tl.bfloat16)
@@ -85,6 +85,16 @@ def recurrence_slots(kernel: Kernel, table: TileTable) -> Slots:
     return Slots(
         "triton/recurrence.py.j2", printed, configs, (launch,), steps, main_operand(kernel), exprs, helpers=(EXACT_DOT,)
     )  # fmt: skip
+
+
+def chunk_sizes(kernel: Kernel, dtype: str) -> tuple[int, ...]:
+    """Steps of a chunk on any GPU, by the shipped table, when storage is `dtype`."""
+    r = kernel.schedule
+    assert isinstance(r, Recurrent)
+    configs = load_tiles().resolve("recurrence", {"K": _length(r.key), "V": _length(r.value)})
+    width = 4 if dtype == "float32" else 2
+    found = [c for _, widths in configs for w, some in widths if w == width for c in some]
+    return tuple(sorted({c.tile("CHUNK") for c in found}))
 
 
 def _length(axis: Axis) -> int:
