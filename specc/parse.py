@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -162,16 +163,23 @@ class ExprBuilder(Transformer[Token, Any]):
 
     def big(self, kids: list[Any]) -> s.Big:
         op, var = str(kids[0]).split("_", 1)
-        return s.Big(self.at(kids[0]), fold(op), var, None, None, kids[1])
+        return s.Big(self.at(kids[0]), fold(op), self.index_name(var, kids[0]), None, None, kids[1])
+
+    def index_name(self, var: str, token: Token) -> str:
+        """The name of an index that `token` binds. `π` is a number: `Σ_π` would be no word."""
+        if fold_name(var) == "π":
+            self.report.error("E104", f"`{var}` is a number, no index", self.at(token), "choose another name")
+        return fold_name(var)
 
     def big_range(self, kids: list[Any]) -> s.Big:
         token, var, compare, bound, predicate, body = kids
         if compare is not None and str(compare) != "<":
             self.report.error("E104", f"a range is written `{var} < n`", self.at(compare))
-        return s.Big(self.at(token), fold(str(token)[:-2]), fold_name(str(var)), bound, predicate, body)
+        return s.Big(self.at(token), fold(str(token)[:-2]), self.index_name(str(var), var), bound, predicate, body)
 
     def softmax(self, kids: list[Any]) -> s.Softmax:
-        return s.Softmax(self.at(kids[0]), str(kids[0]).split("_", 1)[1], kids[1], kids[2])
+        var = self.index_name(str(kids[0]).split("_", 1)[1], kids[0])
+        return s.Softmax(self.at(kids[0]), var, kids[1], kids[2])
 
 
 class OpsBuilder(ExprBuilder):
@@ -274,7 +282,9 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
         case UnexpectedCharacters() if error.char == '"':
             return Diagnostic("E101", "this quoted text has no end", span, 'it ends on its line, with a `"`')
         case UnexpectedCharacters():
-            return Diagnostic("E101", f"unexpected character {error.char!r}", span, _expected(error.allowed or ()))
+            # The lexer lets the end of a line through everywhere.
+            allowed = {t for t in error.allowed or () if t != "_NL"}
+            return Diagnostic("E101", f"unexpected character {_character(error.char)}", span, _expected(allowed))
         case UnexpectedToken() if error.token.type == "$END":
             return Diagnostic("E102", "the text ends too early", _end(source), _expected(error.accepts or ()))
         case UnexpectedToken():
@@ -286,6 +296,12 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
             shown = cut(found.strip(), SHOWN_TOKEN)
             return Diagnostic("E101", f"unexpected {shown!r}" if shown else "unexpected end of line", span, help_)
     return Diagnostic("E102", "the text ends too early", _end(source))
+
+
+def _character(char: str) -> str:
+    """A character and, where it may look like another one, its name."""
+    name = "" if char.isascii() else unicodedata.name(char, f"U+{ord(char):04X}")
+    return f"{char!r}, {name}" if name else repr(char)
 
 
 def _end(source: Source) -> Span:

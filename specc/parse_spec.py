@@ -378,9 +378,20 @@ def _section_mistake(found: Diagnostic) -> Diagnostic | None:
     assert word is not None
     name, column = word[1], word.start(1) + 1
     span = Span(found.span.source, found.span.line, column, max(1, len(name)))
+    if line[: found.span.column - 1].strip() == "|" and found.help == f"expected {READABLE['_NL']}":
+        return _open_row(found.span)
     if column == 1 and name and name not in SECTIONS:
         return Diagnostic("E101", f"unknown section `{name}`", span, nearest(name, SECTIONS))
     if column > 1 and name in SECTIONS and found.span.column > column:
         help_ = "a section word stands at the beginning of its line"
         return Diagnostic("E101", f"unexpected `{name}`", span, help_)
     return None
+
+
+def _open_row(next_row: Span) -> Diagnostic:
+    """The last text above `next_row` lacks the `|` that ends a row."""
+    above = next(n for n in range(next_row.line - 1, 0, -1) if next_row.source.line(n).strip())
+    end = len(next_row.source.line(above).rstrip())
+    return Diagnostic(
+        "E101", "this row does not end", Span(next_row.source, above, end + 1), "expected `|` after its last cell"
+    )
