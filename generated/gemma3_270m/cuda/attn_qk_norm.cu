@@ -67,6 +67,8 @@ __global__ void __launch_bounds__(128) attn_qk_norm_kernel(const Element* __rest
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

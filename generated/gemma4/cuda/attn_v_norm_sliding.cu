@@ -64,6 +64,8 @@ __global__ void __launch_bounds__(128) attn_v_norm_sliding_kernel(const Element*
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

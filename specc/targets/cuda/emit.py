@@ -25,7 +25,7 @@ SLOTS: Mapping[str, Callable[[Kernel], Slots]] = {
     "row_reduction": row_reduction_slots,
 }
 """The schedules that have a template; a kernel of another one has no CUDA file."""
-RUNTIME = ("specc_device.cuh",)
+RUNTIME = ("specc_device.cuh", "specc_launch.cuh")
 """Files that kernels include."""
 
 

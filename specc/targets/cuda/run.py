@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,41 +16,13 @@ from specc.oracle.sizes import dim_value
 from specc.targets.cuda import host
 from specc.targets.cuda.emit import SPACE, symbol
 from specc.targets.cuda.names import legal
+from specc.targets.cuda.session import Buffer, Sampler, Trace, call
 from specc.targets.cuda.wrapper import Argument, arguments
 
-Program = tuple[int, int, int]
-Sampler = Callable[[str, Program], Iterable[Program]]
 TYPES = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
 """Storage types as launch wrappers number them."""
 GUARD = 1 << 16
 """Bytes between operands, so that what passes the end of one does not reach another."""
-
-
-class KernelFault(RuntimeError):
-    """A kernel did what no kernel may: the message says what, where, and in which block."""
-
-
-@dataclass(frozen=True)
-class Launched:
-    """One launch: its kernel, blocks along each axis, threads along each axis, and the blocks that ran."""
-
-    kernel: str
-    grid: Program
-    block: Program
-    shared_bytes: int
-    programs: tuple[Program, ...]
-
-
-@dataclass
-class Trace:
-    """What the launches did. `counts`: how often each element of a result was written."""
-
-    launches: list[Launched] = field(default_factory=list)
-    counts: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
-
-    def written(self, name: str) -> npt.NDArray[np.int64]:
-        """The indices of the written elements of a result."""
-        return np.argwhere(self.counts[name])
 
 
 def run_text(
@@ -69,49 +40,9 @@ def run_text(
     Raises KernelFault; ValueError for operands that do not fit; NoCompiler and HostCompileError.
     """
     library = host.load(host.build(text, widen))
-    call = _Call(kernel, tensors, library, symbol(kernel, space))
-    runtime = host.runtime()
-    runtime.specc_host_clear()
-    runtime.specc_host_seed(ctypes.c_uint64(seed))
-    runtime.specc_host_forget()
-    for name, array, output in call.buffers():
-        place = ctypes.c_void_p(array.ctypes.data)
-        runtime.specc_host_buffer(
-            name.encode(), place, ctypes.c_size_t(array.nbytes), ctypes.c_size_t(array.itemsize), output
-        )
-    trace = Trace()
-    callback = _on_launch(runtime, trace, programs)
-    runtime.specc_host_on_launch(callback)
-    status = getattr(library, call.symbol)(*call.values())
-    failure = runtime.specc_host_failure().decode()
-    if failure:
-        raise KernelFault(failure)
-    if status:
-        raise ValueError(f"the launch wrapper returned {status}")
-    return call.results(runtime, trace), trace
-
-
-ON_LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32))
-
-
-def _on_launch(runtime: ctypes.CDLL, trace: Trace, programs: Sampler | None) -> Any:
-    """Writes a launch down, and picks the blocks that run."""
-
-    def launched(name: bytes, shape: Any) -> None:
-        x, y, z = grid = (shape[0], shape[1], shape[2])
-        kernel = name.decode()
-        chosen = tuple(every_program(kernel, grid) if programs is None else programs(kernel, grid))
-        trace.launches.append(Launched(kernel, grid, (shape[3], shape[4], shape[5]), shape[6], chosen))
-        flat = [a + x * (b + y * c) for a, b, c in chosen]
-        runtime.specc_host_choose((ctypes.c_uint32 * len(flat))(*flat), ctypes.c_size_t(len(flat)))
-
-    return ON_LAUNCH(launched)
-
-
-def every_program(kernel: str, grid: Program) -> Iterable[Program]:
-    """All blocks of a launch."""
-    x, y, z = grid
-    return ((n % x, n // x % y, n // (x * y)) for n in range(x * y * z))
+    one = _Call(kernel, tensors, library, symbol(kernel, space))
+    trace = call(library, one.symbol, one.values(), one.buffers(), seed, programs)
+    return one.results(trace), trace
 
 
 class _Call:
@@ -165,9 +96,9 @@ class _Call:
         self.at = start + window.nbytes + GUARD - 64
         return place
 
-    def buffers(self) -> list[tuple[str, npt.NDArray[Any], int]]:
+    def buffers(self) -> list[Buffer]:
         outputs = {o.name for o in self.kernel.operands if o.output}
-        return [(n, a, int(n in outputs)) for n, a in self.arrays.items()]
+        return [Buffer(n, a, n in outputs) for n, a in self.arrays.items()]
 
     def values(self) -> list[Any]:
         return [self._value(a) for a in arguments(self.ready)]
@@ -186,7 +117,7 @@ class _Call:
                 return ctypes.c_int64(self.strides[self.names[a.operand]][a.axis])
         return ctypes.c_void_p(None)
 
-    def results(self, runtime: ctypes.CDLL, trace: Trace) -> dict[str, torch.Tensor]:
+    def results(self, trace: Trace) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {}
         for o in self.kernel.operands:
             if not o.output:
@@ -195,10 +126,7 @@ class _Call:
             array = self.arrays[o.name].copy()
             dtype = _stored(o, self.type) if o.sort is Sort.REAL else torch.int64
             found[o.name] = torch.from_numpy(array).view(dtype).reshape(shape)
-            counts = np.zeros(array.size, dtype=np.uint8)
-            if array.size:
-                ctypes.memmove(counts.ctypes.data, runtime.specc_host_writes(o.name.encode()), array.size)
-            trace.counts[o.name] = counts.reshape(shape)
+            trace.counts[o.name] = trace.counts[o.name].reshape(shape)
         return found
 
 

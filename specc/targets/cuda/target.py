@@ -18,7 +18,7 @@ from specc.targets.cuda.names import namespace
 if TYPE_CHECKING:
     import torch
 
-    from specc.targets.cuda.run import Sampler, Trace
+    from specc.targets.cuda.session import Sampler, Trace
 
 __all__ = ["emit_model", "lacking", "lanes", "name", "run"]
 

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <initializer_list>
-
 #define SPECC_HOST 1
 #define __global__
 #define __device__

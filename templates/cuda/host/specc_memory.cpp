@@ -167,8 +167,8 @@ Area* area_of(const char* address) {
     std::string name;
     int64_t distance = INT64_MAX, extent = 0, width = 1;
     auto consider = [&](const std::string& what, const char* start, size_t size, size_t element) {
-        const int64_t off = address < start ? start - address : address - start - int64_t(size) + 1;
-        if (off >= 0 && off < distance) {
+        const int64_t off = address < start ? start - address : std::max<int64_t>(0, address - start - int64_t(size) + 1);
+        if (off < distance) {
             distance = off;
             name = what, extent = int64_t(size / element), width = int64_t(element);
             name += "[" + std::to_string((address - start) / int64_t(element)) + "]";

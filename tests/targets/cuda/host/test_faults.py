@@ -1,0 +1,147 @@
+"""What no kernel may do is reported, with the place where it happened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specc.targets.cuda.host import HostCompileError
+from specc.targets.cuda.session import KernelFault
+from tests.targets.cuda.host.kernels import run
+
+SEEDS = range(4)
+
+
+def out(n: int = 64) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+    return {"y": np.zeros(n, dtype=np.float32)}
+
+
+def test_a_read_past_the_end_names_the_buffer_and_the_index() -> None:
+    x = {"x": np.zeros(32, dtype=np.float32)}
+    with pytest.raises(KernelFault, match=r"out of range: thread 31 reads 4 bytes at x\[32\], which has 32 elements"):
+        run("y[threadIdx.x] = x[threadIdx.x + 1];", out(), x)
+
+
+def test_a_write_before_the_start_names_the_buffer_and_the_index() -> None:
+    with pytest.raises(KernelFault, match=r"out of range: thread 0 writes 4 bytes at y\[-1\]"):
+        run("y[int(threadIdx.x) - 1] = 1.0f;", out())
+
+
+def test_a_vector_that_passes_the_end_is_out_of_range() -> None:
+    x = {"x": np.zeros(30, dtype=np.float32)}
+    with pytest.raises(KernelFault, match=r"out of range: .*x\[28\], which has 30 elements"):
+        run("if (threadIdx.x < 8) specc::store(y + 4 * threadIdx.x, specc::load<4>(x + 4 * threadIdx.x));", out(), x)
+
+
+def test_a_misaligned_vector_is_reported() -> None:
+    x = {"x": np.zeros(32, dtype=np.float32)}
+    with pytest.raises(KernelFault, match="misaligned: .* 16 bytes at an address that is no multiple of 16"):
+        run("specc::store(y, specc::load<4>(x + 1));", out(), x, block=(1,))
+
+
+def test_a_write_to_an_input_is_reported() -> None:
+    x = {"x": np.zeros(32, dtype=np.float32)}
+    with pytest.raises(KernelFault, match=r"writes x\[3\], which is an input"):
+        run("const_cast<float*>(x)[3] = y == nullptr;", out(), x, block=(1,))
+
+
+def test_a_result_is_not_read_before_it_is_written() -> None:
+    with pytest.raises(KernelFault, match=r"uninitialised: thread 2 reads y\[5\]"):
+        run("if (threadIdx.x == 2) y[0] = y[5];", out())
+
+
+def test_an_index_past_a_shared_array_is_reported() -> None:
+    with pytest.raises(KernelFault, match="out of range: index 32 of an array"):
+        run("__shared__ float s[32];\ns[threadIdx.x + 1] = 1.0f;\n__syncthreads();\ny[threadIdx.x] = s[0];", out())
+
+
+def test_a_pointer_past_a_shared_array_names_it() -> None:
+    body = "__shared__ float tile[32];\nfloat* p = tile + threadIdx.x;\np[8] = 1.0f;\n__syncthreads();\ny[0] = tile[9];"
+    with pytest.raises(KernelFault, match=r"out of range: thread \d+ writes 4 bytes at byte of shared tile\[1\d\d\]"):
+        run(body, out())
+
+
+def test_dynamic_shared_memory_ends_where_the_launch_says() -> None:
+    body = "float* s = specc::dynamic_shared<float>();\ns[threadIdx.x] = 1.0f;\ny[threadIdx.x] = s[threadIdx.x];"
+    y = out()
+    run(body, y, shared_bytes=128)
+    assert (y["y"][:32] == 1).all()
+    with pytest.raises(KernelFault, match=r"out of range: thread \d+ writes 4 bytes at byte of dynamic shared memory"):
+        run(body, out(), shared_bytes=120)
+
+
+@pytest.mark.parametrize("shared", ["__shared__ float s[32];", "float* s = specc::dynamic_shared<float>();"])
+def test_shared_memory_starts_uninitialised_in_every_block(shared: str) -> None:
+    body = f"{shared}\nif (blockIdx.x == 0 || threadIdx.x > 4) s[threadIdx.x] = 1.0f;\ny[threadIdx.x] = s[threadIdx.x];"
+    with pytest.raises(
+        KernelFault, match=r"uninitialised: thread [0-4] reads byte \d+ of shared `\w+`, .*block 1, 0, 0"
+    ):
+        run(body, out(), grid=(2,), shared_bytes=128, programs=lambda kernel, grid: [(1, 0, 0)])
+
+
+RACES = {
+    "read after write": "s[threadIdx.x] = 1.0f;\ny[threadIdx.x] = s[(threadIdx.x + 1) % 64];",
+    "write after read": "s[threadIdx.x] = 1.0f;\n__syncthreads();\nconst float v = s[(threadIdx.x + 40) % 64];\n"
+    "s[threadIdx.x] = v;\ny[threadIdx.x] = v;",
+    "two writes": "s[threadIdx.x / 2] = 1.0f;\n__syncthreads();\ny[threadIdx.x] = s[0];",
+    "a warp barrier between two warps": "s[threadIdx.x] = 1.0f;\n__syncwarp();\ny[0] = s[(threadIdx.x + 32) % 64];",
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", RACES)
+def test_a_missing_barrier_is_a_race_whatever_the_order(name: str, seed: int) -> None:
+    with pytest.raises(KernelFault, match=r"race: thread \d+ (reads|writes) byte \d+ of shared `s`|uninitialised"):
+        run(f"__shared__ float s[64];\n{RACES[name]}", out(), block=(64,), seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_barriers_order_memory(seed: int) -> None:
+    y = out()
+    body = """__shared__ float s[64];
+s[threadIdx.x] = threadIdx.x;
+__syncwarp();
+const float a = s[threadIdx.x ^ 1];
+__syncthreads();
+s[threadIdx.x] = a + s[(threadIdx.x + 1) % 1 + threadIdx.x];
+__syncthreads();
+y[threadIdx.x] = s[63 - threadIdx.x];"""
+    run(body, y, block=(64,), seed=seed)
+    n = np.arange(64)
+    assert (y["y"] == ((n ^ 1) + n)[::-1]).all()
+
+
+def test_threads_at_different_barriers_are_reported() -> None:
+    body = "if (threadIdx.x < 5) {\n__syncthreads();\n} else {\n__syncthreads();\n}\ny[threadIdx.x] = 1;"
+    with pytest.raises(
+        KernelFault, match=r"barrier divergence: thread \d+ waits at __syncthreads \(line \d+\), thread \d+ at"
+    ):
+        run(body, out())
+
+
+def test_a_thread_that_left_before_a_barrier_is_reported() -> None:
+    with pytest.raises(KernelFault, match="barrier divergence: .* thread 7 has left the kernel"):
+        run("if (threadIdx.x == 7) return;\n__syncthreads();\ny[threadIdx.x] = 1;", out())
+
+
+def test_a_warp_operation_that_not_all_reach_is_reported() -> None:
+    body = """float v = 1;
+if (threadIdx.x != 9) v = __shfl_xor_sync(0xffffffffu, v, 1); else __syncthreads();
+y[threadIdx.x] = v;"""
+    with pytest.raises(KernelFault, match="divergence: thread .* waits at __shfl_xor_sync .* for thread 9"):
+        run(body, out())
+
+
+def test_integer_overflow_names_its_line() -> None:
+    with pytest.raises(KernelFault, match=r"line \d+: thread \d+: a product overflows its integer type"):
+        run("const int t = threadIdx.x;\ny[t] = float(t * big[0]);", out(), {"big": np.array([2**31 - 1], np.int32)})
+
+
+def test_what_the_header_lacks_does_not_compile() -> None:
+    with pytest.raises(HostCompileError, match="tanhf|erfcinv"):
+        run("y[threadIdx.x] = erfcinv(0.5f);", out())
+
+
+def test_a_launch_of_too_many_threads_is_refused() -> None:
+    with pytest.raises(KernelFault, match="2048 threads is not possible"):
+        run("y[0] = 1;", out(), block=(2048,))
