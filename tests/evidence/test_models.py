@@ -18,13 +18,12 @@ from specc.resources import shipped
 NEW = {
     "gemma3_270m": ("input_norm", "attn_qk_norm", "attn_core_sliding_prefill", "attn_core_sliding_decode"),
     "granite_3_3_8b": ("embed", "attn_residual", "attn_core_prefill", "attn_core_decode", "mlp_act", "lm_head"),
-    "muse_glimmer_30b": (
-        "embed", "attn_qk_norm", "attn_core_sliding_prefill", "attn_core_sliding_decode", "attn_gate", "lm_head",
-    ),
+    "muse_glimmer_30b": ("embed", "attn_qk_norm", "attn_core_global_prefill", "attn_core_global_decode", "attn_gate"),
     "qwen3_0_6b": ("input_norm", "attn_qk_norm"),
-}  # fmt: skip
+    "qwen3_8_27b": ("attn_rope_full", "gdn_gates_delta", "gdn_norm_delta", "gdn_qk_norm_delta", "gdn_q_scale_delta"),
+}
 """Kernels that no earlier model has like this: norms of weight 1 + w or with a rounded vector, a normed embedding, new
-multipliers and caps, a gate, an odd vocabulary, heads of 128, groups of 4 and 16."""
+multipliers and caps, gates, an odd vocabulary, heads of 128, groups of 4 and 16, a partial rotary embedding."""
 TARGETS = ("torch", "triton")
 
 
