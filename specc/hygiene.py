@@ -1,5 +1,6 @@
-"""What a text may not hold, whatever stands in it: characters that nobody sees, that reorder what is shown, or that pass
-for others. Everything that a user writes comes through `clean` before it is parsed."""
+"""What a text may not hold: characters that nobody sees, that reorder what is shown, or that pass for others.
+
+Everything that a user writes comes through `clean` before it is parsed."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from specc import emit
 from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.hygiene import fault
 from specc.inputs import TARGETS, Options, read_inputs, read_source
 from specc.manifest import Hashes, Manifest, digest, read_manifest
 
@@ -118,7 +119,7 @@ def config_text(model: Model) -> str:
 
 def folder_of(path: Path, out: Path) -> Path:
     """Where the files of a spec go: `out/<stem of the spec>`. Raises SpecError for a stem that makes no good folder."""
-    if not re.fullmatch(r"\w[\w.+-]*", path.stem):
+    if not re.fullmatch(r"\w[\w.+-]*", path.stem) or fault(path.stem) is not None:
         help_ = "the folder under `generated/` has the spec's name: letters, digits, `_`, `.`, `+`, `-`"
         raise SpecError([Diagnostic("E503", f"{path.stem!r} is no name for a folder", None, help_)])
     return out / path.stem

@@ -206,7 +206,7 @@ def test_the_manifest_names_every_input(own: Path) -> None:
     assert manifest.uses == ("own.ops",)
 
 
-@pytest.mark.parametrize("stem", ["..", ".hidden", "a b", "x;y", ""])
+@pytest.mark.parametrize("stem", ["..", ".hidden", "a b", "x;y", "", "g\u0435mma4", "e\u0301", "\udcff", "a\u3164"])
 def test_a_stem_that_makes_no_good_folder_is_refused(stem: str) -> None:
     with pytest.raises(SpecError, match="E503"):
         pipeline.folder_of(Path(f"{stem}.spec") if stem else Path("."), Path("out"))

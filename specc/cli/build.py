@@ -10,6 +10,7 @@ import typer
 from specc import pipeline
 from specc.cli.output import FAILED, count, print_json, print_warnings
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.echo import visible
 from specc.emit import Drift
 from specc.inputs import TARGETS, Options
 from specc.models import find_model
@@ -120,7 +121,7 @@ def build_values(done: Build) -> dict[str, object]:
 
 def build_text(done: Build) -> str:
     """One line about a build."""
-    head = f"{done.folder}: {count(len(done.files), 'file')}"
+    head = f"{visible(str(done.folder))}: {count(len(done.files), 'file')}"
     if done.written is None or not (done.written.wrote or done.written.removed):
         return f"{head}, up to date"
     removed = f", {len(done.written.removed)} removed" if done.written.removed else ""
@@ -149,6 +150,7 @@ def _drift_text(drift: Drift) -> str:
 
 
 def _verdict(folder: Path, found: tuple[Drift, ...]) -> str:
+    place = visible(str(folder))
     if not found:
-        return f"{folder}: as built"
-    return f"{folder}: {count(len(found), 'file')} not as built; `specc build` repairs it"
+        return f"{place}: as built"
+    return f"{place}: {count(len(found), 'file')} not as built; `specc build` repairs it"

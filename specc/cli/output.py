@@ -12,7 +12,9 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """JSON in which a terminal finds nothing to obey: such characters are escaped, as JSON does it."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def print_errors(error: SpecError, as_json: bool) -> None:
