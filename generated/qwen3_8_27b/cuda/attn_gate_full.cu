@@ -48,6 +48,8 @@ __global__ void __launch_bounds__(256) attn_gate_full_kernel(const Element* __re
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -67,6 +67,8 @@ __global__ void __launch_bounds__(128) attn_qk_norm_full_kernel(const Element* _
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

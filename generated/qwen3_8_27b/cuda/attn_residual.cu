@@ -41,6 +41,8 @@ __global__ void __launch_bounds__(256) attn_residual_kernel(const Element* __res
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

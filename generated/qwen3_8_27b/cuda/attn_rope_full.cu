@@ -67,6 +67,8 @@ __global__ void __launch_bounds__(256) attn_rope_full_kernel(int index_bytes,
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -40,6 +40,8 @@ __global__ void __launch_bounds__(256) embed_kernel(int index_bytes, const void*
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -42,6 +42,8 @@ __global__ void __launch_bounds__(256) gdn_conv_delta_decode_c2_kernel(const Ele
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -115,6 +115,8 @@ __global__ void __launch_bounds__(128) gdn_core_delta_decode_kernel(const specc:
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -69,6 +69,8 @@ __global__ void __launch_bounds__(256) gdn_gates_delta_kernel(const Element* __r
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -84,6 +84,8 @@ __global__ void __launch_bounds__(128) gdn_norm_delta_kernel(const Element* __re
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

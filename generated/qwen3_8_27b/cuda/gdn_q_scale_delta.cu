@@ -38,6 +38,8 @@ __global__ void __launch_bounds__(256) gdn_q_scale_delta_kernel(const Element* _
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -66,6 +66,8 @@ __global__ void __launch_bounds__(224) input_norm_kernel(const Element* __restri
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -50,6 +50,8 @@ __global__ void __launch_bounds__(256) mlp_act_kernel(const Element* __restrict_
 
 #ifndef __CUDACC_RTC__
 
+#include "specc_launch.cuh"
+
 namespace {
 
 template <typename Element, int VEC>

@@ -16,10 +16,9 @@ typedef unsigned long long uint64_t;
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
-
-#include <initializer_list>
 #else
 #include "specc_host.h"
+#include "specc_matrix.h"
 #endif
 
 // The type that kernels compute in. `real(c)` is a constant that float32 does not hold exactly.
@@ -31,6 +30,12 @@ typedef unsigned long long uint64_t;
 using real = SPECC_ACC;
 
 namespace specc {
+
+#ifdef SPECC_HOST
+#define SPECC_LINE __builtin_LINE()
+#else
+#define SPECC_LINE 0
+#endif
 
 constexpr int WARP = 32;
 constexpr unsigned EVERY_LANE = 0xffffffffu;
@@ -68,6 +73,15 @@ template <typename T>
 __device__ __forceinline__ real rounded(real x) {
     return to_real(round_to<T>(x));
 }
+
+template <typename T>
+struct IsBfloat16 {
+    static constexpr bool VALUE = false;
+};
+template <>
+struct IsBfloat16<__nv_bfloat16> {
+    static constexpr bool VALUE = true;
+};
 
 /// The storage type of accumulators beside storage type `T`.
 template <typename T>
@@ -148,6 +162,136 @@ __device__ __forceinline__ T* dynamic_shared() {
 #endif
 }
 
+// ---- asynchronous copies -----------------------------------------------------------------------------------------
+
+/// Starts to copy `N` elements (4, 8 or 16 bytes) to shared memory, or zeros where `from` is not `valid`. They are there
+/// for this thread once it has waited for their group, for others after a barrier that follows.
+template <int N, typename T>
+__device__ __forceinline__ void copy_async(T* to, const T* from, bool valid = true) {
+#ifdef SPECC_HOST
+    specc_host::copy_async(to, valid ? from : nullptr, N * sizeof(T));
+#else
+    constexpr int BYTES = N * int(sizeof(T));
+    static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "cp.async moves 4, 8 or 16 bytes");
+    const unsigned place = unsigned(__cvta_generic_to_shared(to));
+    const int taken = valid ? BYTES : 0;
+    if (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(taken) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(place), "l"(from), "n"(BYTES), "r"(taken)
+                     : "memory");
+    }
+#endif
+}
+
+/// Makes a group of the copies that this thread has started since the last one.
+__device__ __forceinline__ void commit_copies() {
+#ifdef SPECC_HOST
+    specc_host::commit_copies();
+#else
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/// Waits until all but the `LEFT` newest groups of this thread have arrived.
+template <int LEFT>
+__device__ __forceinline__ void wait_copies() {
+#ifdef SPECC_HOST
+    specc_host::wait_copies(LEFT);
+#else
+    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
+}
+
+// ---- matrix instructions -----------------------------------------------------------------------------------------
+
+/// Two neighbouring elements of a fragment: a register.
+#ifdef SPECC_HOST
+template <typename T>
+using Pair = specc_host::Pair<T>;
+#else
+template <typename T>
+struct Pair {
+    unsigned bits;
+};
+#endif
+
+/// Two numbers, rounded to storage.
+template <typename T>
+__device__ __forceinline__ Pair<T> pair(real low, real high) {
+#ifdef SPECC_HOST
+    return {round_to<T>(low), round_to<T>(high)};
+#else
+    static_assert(sizeof(T) == 2, "registers hold pairs of 16-bit elements");
+    const T a = round_to<T>(low), b = round_to<T>(high);
+    return {unsigned(*reinterpret_cast<const unsigned short*>(&a)) |
+            unsigned(*reinterpret_cast<const unsigned short*>(&b)) << 16};
+#endif
+}
+
+/// `COUNT` (1, 2 or 4) matrices of 8 rows of 8 elements from shared memory. Lane `l` gives the address of row `l % 8` of
+/// matrix `l / 8`, a multiple of 16 bytes (lanes past the last matrix: any), and gets of each matrix row `l / 4`, columns
+/// `2·(l % 4)` and the next. TRANSPOSED: that of the transposed matrix.
+template <int COUNT, bool TRANSPOSED, typename T>
+__device__ __forceinline__ void load_matrices(Pair<T>* to, const T* row, int line = SPECC_LINE) {
+    static_assert(COUNT == 1 || COUNT == 2 || COUNT == 4, "ldmatrix loads 1, 2 or 4 matrices");
+#ifdef SPECC_HOST
+    if (specc_host::lane() < COUNT * 8) {
+        if (!specc_host::is_shared(row)) specc_host::fail("line %d: ldmatrix reads no shared memory", line);
+        specc_host::check_read(row, 8 * sizeof(T), 16);
+    }
+    specc_host::Matrices<T> mine{row, to, COUNT, TRANSPOSED};
+    specc_host::meet("ldmatrix", EVERY_LANE, &mine, specc_host::load_matrices<T>, line);
+#else
+    static_assert(sizeof(T) == 2, "ldmatrix moves 16-bit elements");
+    const unsigned place = unsigned(__cvta_generic_to_shared(row));
+    unsigned r[4];
+    if (COUNT == 4 && !TRANSPOSED) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(place) : "memory");
+    } else if (COUNT == 4) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(place) : "memory");
+    } else if (COUNT == 2 && !TRANSPOSED) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                     : "=r"(r[0]), "=r"(r[1]) : "r"(place) : "memory");
+    } else if (COUNT == 2) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                     : "=r"(r[0]), "=r"(r[1]) : "r"(place) : "memory");
+    } else if (!TRANSPOSED) {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(place) : "memory");
+    } else {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(place) : "memory");
+    }
+#pragma unroll
+    for (int m = 0; m < COUNT; ++m) to[m].bits = r[m];
+#endif
+}
+
+/// c += a·b for a warp: `a` 16 by 16, `b` 16 by 8, `c` 16 by 8 in `real`. With g = lane / 4 and p = 2·(lane % 4), a lane has
+/// of `a` the pairs at (g, p), (g + 8, p), (g, p + 8), (g + 8, p + 8); of `b`, along its rows, those at (p, g), (p + 8, g);
+/// and of `c` the elements (g, p), (g, p + 1), (g + 8, p), (g + 8, p + 1).
+template <typename T>
+__device__ __forceinline__ void multiply_add(real* c, const Pair<T>* a, const Pair<T>* b, int line = SPECC_LINE) {
+#ifdef SPECC_HOST
+    specc_host::Product<T, real> mine{a, b, c};
+    specc_host::meet("mma", EVERY_LANE, &mine, specc_host::multiply_add<T, real, to_real>, line);
+#else
+    if (sizeof(T) == 2 && IsBfloat16<T>::VALUE) {
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                     "{%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0].bits), "r"(a[1].bits), "r"(a[2].bits), "r"(a[3].bits), "r"(b[0].bits), "r"(b[1].bits));
+    } else {
+        static_assert(sizeof(T) == 2, "matrix instructions multiply 16-bit elements");
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                     "{%0, %1, %2, %3};"
+                     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                     : "r"(a[0].bits), "r"(a[1].bits), "r"(a[2].bits), "r"(a[3].bits), "r"(b[0].bits), "r"(b[1].bits));
+    }
+#endif
+}
+
 // ---- reductions --------------------------------------------------------------------------------------------------
 
 /// The larger of two numbers, NaN if either is.
@@ -209,7 +353,7 @@ __device__ __forceinline__ float cosine(double angle, float) { return cospif(2.0
 __device__ __forceinline__ double sine(double angle, double) { return sin(angle); }
 __device__ __forceinline__ double cosine(double angle, double) { return cos(angle); }
 
-// ---- launches ----------------------------------------------------------------------------------------------------
+// ---- shapes ------------------------------------------------------------------------------------------------------
 
 constexpr __host__ __device__ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// Threads along a row of `pieces`, in blocks of at most `most`.
@@ -219,54 +363,5 @@ constexpr __host__ __device__ int row_threads(int pieces, int most) {
 /// Elements of a vector of 16 bytes.
 template <typename T>
 constexpr int FULL = 16 / int(sizeof(T));
-
-#ifndef __CUDACC_RTC__
-
-constexpr int64_t MOST_ROWS = 0x7fffffff;
-inline bool sizes_fit(std::initializer_list<int64_t> sizes) {
-    for (const int64_t s : sizes)
-        if (s < 0 || s > MOST_ROWS) return false;
-    return true;
-}
-
-/// `call` with a value of the storage type that `type` numbers: 0 bfloat16, 1 float16, 2 float32, and 3 float64 where
-/// kernels compute in that.
-template <typename F>
-cudaError_t with_storage(int type, F call) {
-#ifdef SPECC_WIDENED
-    return type == 3 ? call(double()) : cudaErrorInvalidValue;
-#else
-    switch (type) {
-        case 0: return call(__nv_bfloat16());
-        case 1: return call(__half());
-        case 2: return call(float());
-    }
-    return cudaErrorInvalidValue;
-#endif
-}
-
-/// Whether every address of a row is a multiple of 16 bytes: that of the first row, and the step to the next one.
-inline bool aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-inline bool aligned(int64_t stride, int bytes) { return stride * bytes % 16 == 0; }
-
-template <typename... P, typename... A>
-cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... arguments) {
-#ifdef SPECC_HOST
-    auto call = [=]() SPECC_PLAIN { kernel(static_cast<P>(arguments)...); };
-    auto invoke = [](void* c) SPECC_PLAIN { (*static_cast<decltype(call)*>(c))(); };
-    (void)stream;
-    return specc_host::launch(reinterpret_cast<const void*>(kernel), invoke, &call, grid, block, shared_bytes);
-#else
-    if (shared_bytes > 48 * 1024) {
-        const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                       cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes));
-        if (error != cudaSuccess) return error;
-    }
-    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
-    return cudaGetLastError();
-#endif
-}
-
-#endif
 
 }  // namespace specc

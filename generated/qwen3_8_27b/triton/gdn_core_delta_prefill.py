@@ -31,9 +31,9 @@ from .launch import Config, Configs, Operand, bind, on, pick
 def exact_dot(a, b, total):
     """total + a·b on tensor cores, to the accuracy of float32.
 
-    A factor in float32 is cut into three of 8 bits each, which hold its 24; products below 2**-24 are left out.
+    A factor in float32 is cut into three of 8 bits each, which hold its 24; products below 2**-23 are left out.
     """
-    if a.dtype == b.dtype and a.dtype != tl.float32:
+    if a.dtype == b.dtype and (a.dtype != tl.float32 or a.shape[1] <= 16):
         return tl.dot(a, b, total, input_precision="ieee")
     a1 = a.to(tl.bfloat16)
     b1 = b.to(tl.bfloat16)

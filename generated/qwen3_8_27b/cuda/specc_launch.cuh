@@ -1,0 +1,55 @@
+// What launch wrappers share. They are for the host: NVRTC does not see them.
+#pragma once
+
+#include <initializer_list>
+
+#include "specc_device.cuh"
+
+namespace specc {
+
+constexpr int64_t MOST_ROWS = 0x7fffffff;
+inline bool sizes_fit(std::initializer_list<int64_t> sizes) {
+    for (const int64_t s : sizes)
+        if (s < 0 || s > MOST_ROWS) return false;
+    return true;
+}
+
+/// `call` with a value of the storage type that `type` numbers: 0 bfloat16, 1 float16, 2 float32, and 3 float64 where
+/// kernels compute in that.
+template <typename F>
+cudaError_t with_storage(int type, F call) {
+#ifdef SPECC_WIDENED
+    return type == 3 ? call(double()) : cudaErrorInvalidValue;
+#else
+    switch (type) {
+        case 0: return call(__nv_bfloat16());
+        case 1: return call(__half());
+        case 2: return call(float());
+    }
+    return cudaErrorInvalidValue;
+#endif
+}
+
+/// Whether every address of a row is a multiple of 16 bytes: that of the first row, and the step to the next one.
+inline bool aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+inline bool aligned(int64_t stride, int bytes) { return stride * bytes % 16 == 0; }
+
+template <typename... P, typename... A>
+cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... arguments) {
+#ifdef SPECC_HOST
+    auto call = [=]() SPECC_PLAIN { kernel(static_cast<P>(arguments)...); };
+    auto invoke = [](void* c) SPECC_PLAIN { (*static_cast<decltype(call)*>(c))(); };
+    (void)stream;
+    return specc_host::launch(reinterpret_cast<const void*>(kernel), invoke, &call, grid, block, shared_bytes);
+#else
+    if (shared_bytes > 48 * 1024) {
+        const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                       cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes));
+        if (error != cudaSuccess) return error;
+    }
+    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
+    return cudaGetLastError();
+#endif
+}
+
+}  // namespace specc
