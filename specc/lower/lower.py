@@ -32,7 +32,7 @@ from specc.lower.reach import stray_read
 from specc.lower.reassemble import reassemble
 from specc.lower.recurrence import recurrence
 from specc.lower.row_reduction import row_reduction
-from specc.ops import Bin, Formula, FormulaTensor, Num, Size, Sort, walk
+from specc.ops import Bin, Expr, Formula, FormulaTensor, Load, Num, Size, Sort, walk
 from specc.passes import Rounds, run_passes
 from specc.passes.expand import inline_all
 from specc.passes.powers import LONGEST, powers
@@ -137,11 +137,20 @@ def lower_parts(formula: Formula, setting: Setting) -> tuple[Kernel, ...]:
         shapes = dict.fromkeys(t.dims for t in formula.outputs)
         if formula.recs or len(shapes) == 1:
             raise
-    parts = [tuple(q for q in formula.equations if q.tensor.dims == dims) for dims in shapes]
-    return tuple(
-        lower_formula(replace(formula, equations=p), replace(setting, name=f"{setting.name}_{p[0].tensor.name}"))
-        for p in parts
-    )
+    parts = [_part(formula, dims) for dims in shapes]
+    return tuple(lower_formula(p, replace(setting, name=f"{setting.name}_{p.outputs[0].name}")) for p in parts)
+
+
+def _part(formula: Formula, dims: tuple[Expr, ...]) -> Formula:
+    """The results of one shape, with the operands that they read or whose sizes they need."""
+    equations = tuple(q for q in formula.equations if q.tensor.dims == dims)
+    exprs = [e for q in equations for e in (q.expr, *q.tensor.dims)]
+    nodes = [n for e in exprs for n in walk(e)]
+    needed = {n.tensor for n in nodes if isinstance(n, Load)}
+    for size in dict.fromkeys(n for n in nodes if isinstance(n, Size)):
+        having = [t.name for t in formula.inputs if size in t.dims]
+        needed |= set(having[:1]) if not needed & set(having) else set()
+    return replace(formula, equations=equations, inputs=tuple(t for t in formula.inputs if t.name in needed))
 
 
 def _needed(formula: Formula, schedule: Schedule, lowered: Formula) -> set[str]:

@@ -127,8 +127,8 @@ class _Chunks:
         column, value = Index(f"{t}[:, None]", f"{t}_in[:, None]"), Index(a, f"{a}_in")
         self.flat = self._scope({**heads, t: Index(t, f"{t}_in")})
         self.vectors = self._scope({**heads, t: column, b: Index(f"{b}[None, :]", inside and f"{inside}[None, :]")})
-        self.out = self._scope({**heads, t: column, a: value})
-        self.whole = self._scope({**heads, a: value, b: Index(f"{b}[:, None]", inside and f"{inside}[:, None]")})
+        self.out = self._scope({**heads, t: Index(f"{t}[None, :]", f"{t}_in[None, :]"), a: value})
+        self.whole = self._scope({**heads, a: value, b: Index(f"{b}[None, :]", inside and f"{inside}[None, :]")})
         self.steps = {x.name for x in r.loads if t in depends_on(x) and not {a, b} & set(depends_on(x))}
         self.before: list[str] = []
         self.vector_names: dict[Expr, str] = {}
@@ -159,8 +159,8 @@ class _Chunks:
     def _head(self) -> list[str]:
         a = self.r.value.var
         lines = unravel("tl.program_id(0)", self.r.heads) if self.r.heads else []
-        inside = f"{a} < {self.values} if {self.values} % BLOCK_V != 0 else tl.full((1, BLOCK_V), True, tl.int1)"
-        return [*lines, f"{a} = (tl.program_id(1) * BLOCK_V + tl.arange(0, BLOCK_V))[None, :]", f"{a}_in = {inside}"]
+        inside = f"{a} < {self.values} if {self.values} % BLOCK_V != 0 else tl.full((BLOCK_V, 1), True, tl.int1)"
+        return [*lines, f"{a} = (tl.program_id(1) * BLOCK_V + tl.arange(0, BLOCK_V))[:, None]", f"{a}_in = {inside}"]
 
     def _pieces(self) -> list[PieceText]:
         found: list[PieceText] = []
@@ -208,13 +208,13 @@ class _Chunks:
         lines.append(f"decay = tl.where({t}_in, {self.flat.text(r.decay)}, 1.0)")
         if r.rate is not None:
             lines.append(f"rate = tl.where({t}_in, {self.flat.text(r.rate)}, 0.0)")
-        lines += self.out.block([("added", self._wide(r.added))])
-        lines.append(f"added = tl.where({t}_in[:, None] & {r.value.var}_in, added, 0.0)")
+        lines += self.out.block([("added", self._wide(r.added, "[None, :]"))])
+        lines.append(f"added = tl.where({t}_in[None, :] & {r.value.var}_in, added, 0.0)")
         return lines, [line for x in late for line in self._scope_of(x).load(x)]
 
-    def _wide(self, e: Expr) -> Expr:
-        """`e` in a tile of steps and something else: what is one number a step is a column."""
-        return substitute(e, {n: Var(f"{n}[:, None]", Sort.REAL) for n in self.steps})
+    def _wide(self, e: Expr, view: str) -> Expr:
+        """`e` in a tile of steps and something else, where what is one number a step is seen as `view`."""
+        return substitute(e, {n: Var(f"{n}{view}", Sort.REAL) for n in self.steps})
 
     def _vector(self, name: str, e: Expr) -> str:
         """The name of a tile of vectors: a read as it is, or something computed."""
@@ -235,7 +235,7 @@ class _Chunks:
         masks = [i.mask for i in (self.vectors.indices[v] for v in (self.r.time.var, self.r.key.var)) if i.mask]
         for e in (x for x in new if not isinstance(x, Var)):
             name = self.vector_names[e]
-            lines += self.vectors.block([(name, self._wide(e))])
+            lines += self.vectors.block([(name, self._wide(e, "[:, None]"))])
             lines.append(f"{name} = tl.where({' & '.join(masks)}, {name}, 0.0)")
         return lines
 
@@ -247,7 +247,7 @@ class _Chunks:
     def _reading(self, reading: Reading, known: tuple[Expr, ...]) -> ReadingText:
         query = self._vector("query", reading.query)
         result = self.names.fresh(reading.store.operand)
-        lines = self.out.block([(result, self._wide(reading.store.value))])
+        lines = self.out.block([(result, self._wide(reading.store.value, "[None, :]"))])
         loads = self._tiles([reading.query], known)
         return ReadingText(
             reading.accumulator, query, loads, [*lines, *self.out.store(reading.store, result)]
