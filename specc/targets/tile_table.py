@@ -22,10 +22,12 @@ CONDITION = re.compile(r"(\w+)\s*(<=|>=|==|<|>)\s*(\d+)")
 
 @dataclass(frozen=True)
 class Forms:
-    """By schedule: the tiles that a row gives, and the facts that its `when` may speak of."""
+    """By schedule: the tiles that a row gives, and the facts that its `when` may speak of. `archs`: what names of
+    architectures look like."""
 
     tiles: Mapping[str, tuple[str, ...]]
     facts: Mapping[str, tuple[str, ...]]
+    archs: str = r"sm_\d{1,4}"
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms) -> T
     """A table from TOML. `archs`: architectures known beside the file's own. Raises SpecError."""
     data, report = _toml(text, name), Collector()
     own = data.pop("archs", [])
-    if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(r"sm_\d{1,4}", a) for a in own):
+    if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(forms.archs, a) for a in own):
         report.error("E902", f'{name}: `archs` is a list of names such as "sm_90"', None)
         own = []
     entries = sum(len(rows) for rows in data.values() if isinstance(rows, list))

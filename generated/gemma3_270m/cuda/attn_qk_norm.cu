@@ -92,11 +92,11 @@ extern "C" int gemma_3_270m_attn_qk_norm(int type, const void* x, const void* w,
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(w) && specc::aligned(y) &&
-            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) &&
-            specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
-        if (vector) return attn_qk_norm_launch<Element, specc::FULL<Element>>(x, w, y, rows_1, x_stride_t,
-            x_stride_h, y_stride_t, y_stride_h, stream, rows);
+        if (specc::aligned(x) && specc::aligned(w) && specc::aligned(y) && specc::aligned(x_stride_t,
+            sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element)) && specc::aligned(y_stride_h,
+            sizeof(Element))) return attn_qk_norm_launch<Element, specc::FULL<Element>>(x, w, y, rows_1,
+            x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
         return attn_qk_norm_launch<Element, 1>(x, w, y, rows_1, x_stride_t, x_stride_h, y_stride_t,
             y_stride_h, stream, rows);
     });

@@ -88,11 +88,10 @@ extern "C" int gemma_4_31b_attn_v_norm_sliding(int type, const void* x, void* y,
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(y) && specc::aligned(x_stride_t,
-            sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t,
-            sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
-        if (vector) return attn_v_norm_sliding_launch<Element, specc::FULL<Element>>(x, y, x_stride_t,
-            x_stride_h, y_stride_t, y_stride_h, stream, rows);
+        if (specc::aligned(x) && specc::aligned(y) && specc::aligned(x_stride_t, sizeof(Element)) &&
+            specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element)) &&
+            specc::aligned(y_stride_h, sizeof(Element))) return attn_v_norm_sliding_launch<Element,
+            specc::FULL<Element>>(x, y, x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
         return attn_v_norm_sliding_launch<Element, 1>(x, y, x_stride_t, x_stride_h, y_stride_t,
             y_stride_h, stream, rows);
     });

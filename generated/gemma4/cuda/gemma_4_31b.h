@@ -27,6 +27,9 @@ int gemma_4_31b_embed(int type, int index_bytes, const void* tokens, const void*
 int gemma_4_31b_input_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
+int gemma_4_31b_attn_qkv_proj_sliding(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int gemma_4_31b_attn_qk_norm_sliding(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h,
     cudaStream_t stream);
@@ -39,6 +42,9 @@ int gemma_4_31b_attn_rope_sliding(int type, int index_bytes, const void* x, cons
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+int gemma_4_31b_attn_o_proj_sliding(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int gemma_4_31b_post_mix_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
@@ -48,14 +54,23 @@ int gemma_4_31b_attn_residual(int type, const void* x, const void* h, void* y, i
 int gemma_4_31b_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int gemma_4_31b_mlp_gate_up(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int gemma_4_31b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
+
+int gemma_4_31b_mlp_down(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int gemma_4_31b_post_ffn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
 int gemma_4_31b_mlp_residual(int type, const void* x, const void* h, const void* s, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int gemma_4_31b_attn_qkv_proj_global(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int gemma_4_31b_attn_qk_norm_global(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h,
@@ -69,30 +84,22 @@ int gemma_4_31b_attn_rope_global(int type, int index_bytes, const void* x, const
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+int gemma_4_31b_attn_o_proj_global(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int gemma_4_31b_final_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
-/* No kernel for attn_qkv_proj_sliding: the cuda target has no template for the contraction schedule */
+int gemma_4_31b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 
 /* No kernel for attn_core_sliding_prefill: the cuda target has no template for the attention_prefill schedule */
 
 /* No kernel for attn_core_sliding_decode: the cuda target has no template for the attention_decode schedule */
 
-/* No kernel for attn_o_proj_sliding: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
-
-/* No kernel for attn_qkv_proj_global: the cuda target has no template for the contraction schedule */
-
 /* No kernel for attn_core_global_prefill: the cuda target has no template for the attention_prefill schedule */
 
 /* No kernel for attn_core_global_decode: the cuda target has no template for the attention_decode schedule */
-
-/* No kernel for attn_o_proj_global: the cuda target has no template for the contraction schedule */
-
-/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
 
 #ifdef __cplusplus
 }

@@ -27,10 +27,16 @@ int granite_3_3_8b_instruct_embed(int type, int index_bytes, const void* tokens,
 int granite_3_3_8b_instruct_input_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int granite_3_3_8b_instruct_attn_qkv_proj(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 void granite_3_3_8b_instruct_attn_rope_table_(double* table);
 int granite_3_3_8b_instruct_attn_rope(int type, int index_bytes, const void* x, const void* pos, void* y,
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
+
+int granite_3_3_8b_instruct_attn_o_proj(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int granite_3_3_8b_instruct_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
@@ -38,8 +44,14 @@ int granite_3_3_8b_instruct_attn_residual(int type, const void* x, const void* h
 int granite_3_3_8b_instruct_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int granite_3_3_8b_instruct_mlp_gate_up(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int granite_3_3_8b_instruct_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
+
+int granite_3_3_8b_instruct_mlp_down(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int granite_3_3_8b_instruct_mlp_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
@@ -47,19 +59,12 @@ int granite_3_3_8b_instruct_mlp_residual(int type, const void* x, const void* h,
 int granite_3_3_8b_instruct_final_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
-/* No kernel for attn_qkv_proj: the cuda target has no template for the contraction schedule */
+int granite_3_3_8b_instruct_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 
 /* No kernel for attn_core_prefill: the cuda target has no template for the attention_prefill schedule */
 
 /* No kernel for attn_core_decode: the cuda target has no template for the attention_decode schedule */
-
-/* No kernel for attn_o_proj: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
-
-/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
 
 #ifdef __cplusplus
 }

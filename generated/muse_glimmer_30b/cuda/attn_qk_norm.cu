@@ -88,11 +88,10 @@ extern "C" int muse_glimmer_30b_attn_qk_norm(int type, const void* x, void* y, i
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(y) && specc::aligned(x_stride_t,
-            sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t,
-            sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
-        if (vector) return attn_qk_norm_launch<Element, specc::FULL<Element>>(x, y, rows_1, x_stride_t,
-            x_stride_h, y_stride_t, y_stride_h, stream, rows);
+        if (specc::aligned(x) && specc::aligned(y) && specc::aligned(x_stride_t, sizeof(Element)) &&
+            specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element)) &&
+            specc::aligned(y_stride_h, sizeof(Element))) return attn_qk_norm_launch<Element,
+            specc::FULL<Element>>(x, y, rows_1, x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
         return attn_qk_norm_launch<Element, 1>(x, y, rows_1, x_stride_t, x_stride_h, y_stride_t,
             y_stride_h, stream, rows);
     });

@@ -92,10 +92,9 @@ extern "C" int muse_glimmer_30b_embed(int type, int index_bytes, const void* tok
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(w) && specc::aligned(y) && specc::aligned(w_stride_tokens,
-            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return embed_launch<Element, specc::FULL<Element>>(index_bytes, tokens, w, y,
-            w_stride_tokens, y_stride_t, stream, rows);
+        if (specc::aligned(w) && specc::aligned(y) && specc::aligned(w_stride_tokens, sizeof(Element)) &&
+            specc::aligned(y_stride_t, sizeof(Element))) return embed_launch<Element,
+            specc::FULL<Element>>(index_bytes, tokens, w, y, w_stride_tokens, y_stride_t, stream, rows);
         return embed_launch<Element, 1>(index_bytes, tokens, w, y, w_stride_tokens, y_stride_t, stream, rows);
     });
 }

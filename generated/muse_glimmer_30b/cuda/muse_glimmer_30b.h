@@ -27,6 +27,9 @@ int muse_glimmer_30b_embed(int type, int index_bytes, const void* tokens, const 
 int muse_glimmer_30b_input_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int muse_glimmer_30b_attn_qkv_proj(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int muse_glimmer_30b_attn_qk_norm(int type, const void* x, void* y, int64_t T, int64_t rows_1,
     int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
@@ -38,6 +41,9 @@ int muse_glimmer_30b_attn_rope_sliding(int type, int index_bytes, const void* x,
 int muse_glimmer_30b_attn_gate(int type, const void* o, const void* gate, void* y, int64_t T,
     int64_t o_stride_t, int64_t gate_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int muse_glimmer_30b_attn_o_proj(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int muse_glimmer_30b_post_mix_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
@@ -47,8 +53,14 @@ int muse_glimmer_30b_attn_residual(int type, const void* x, const void* h, void*
 int muse_glimmer_30b_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int muse_glimmer_30b_mlp_gate_up(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int muse_glimmer_30b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
+
+int muse_glimmer_30b_mlp_down(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int muse_glimmer_30b_post_ffn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
@@ -59,7 +71,8 @@ int muse_glimmer_30b_mlp_residual(int type, const void* x, const void* h, void* 
 int muse_glimmer_30b_final_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
-/* No kernel for attn_qkv_proj: the cuda target has no template for the contraction schedule */
+int muse_glimmer_30b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 
 /* No kernel for attn_core_sliding_prefill: the cuda target has no template for the attention_prefill schedule */
 
@@ -68,14 +81,6 @@ int muse_glimmer_30b_final_norm(int type, const void* x, const void* w, void* y,
 /* No kernel for attn_core_global_prefill: the cuda target has no template for the attention_prefill schedule */
 
 /* No kernel for attn_core_global_decode: the cuda target has no template for the attention_decode schedule */
-
-/* No kernel for attn_o_proj: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
-
-/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
 
 #ifdef __cplusplus
 }

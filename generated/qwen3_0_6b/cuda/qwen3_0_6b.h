@@ -27,6 +27,9 @@ int qwen3_0_6b_embed(int type, int index_bytes, const void* tokens, const void* 
 int qwen3_0_6b_input_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
+int qwen3_0_6b_attn_qkv_proj(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int qwen3_0_6b_attn_qk_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t rows_1,
     int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
@@ -35,14 +38,23 @@ int qwen3_0_6b_attn_rope(int type, int index_bytes, const void* x, const void* p
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+int qwen3_0_6b_attn_o_proj(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int qwen3_0_6b_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
 int qwen3_0_6b_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int qwen3_0_6b_mlp_gate_up(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int qwen3_0_6b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_0_6b_mlp_down(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int qwen3_0_6b_mlp_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
@@ -50,19 +62,12 @@ int qwen3_0_6b_mlp_residual(int type, const void* x, const void* h, void* y, int
 int qwen3_0_6b_final_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
-/* No kernel for attn_qkv_proj: the cuda target has no template for the contraction schedule */
+int qwen3_0_6b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 
 /* No kernel for attn_core_prefill: the cuda target has no template for the attention_prefill schedule */
 
 /* No kernel for attn_core_decode: the cuda target has no template for the attention_decode schedule */
-
-/* No kernel for attn_o_proj: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
-
-/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
 
 #ifdef __cplusplus
 }

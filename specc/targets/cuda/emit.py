@@ -8,11 +8,13 @@ from specc.kernels import Kernel
 from specc.render import render
 from specc.resources import shipped
 from specc.targets.about import about
+from specc.targets.cuda.emit_contraction import contraction_slots
 from specc.targets.cuda.emit_pointwise import pointwise_slots
 from specc.targets.cuda.emit_row_reduction import row_reduction_slots
 from specc.targets.cuda.names import legal
 from specc.targets.cuda.printer import function_source
 from specc.targets.cuda.slots import Slots
+from specc.targets.cuda.tiles import GPU
 from specc.targets.cuda.wrapper import tables, wrapper
 from specc.targets.printing import functions_used
 from specc.targets.text import break_lines
@@ -24,13 +26,16 @@ SLOTS: Mapping[str, Callable[[Kernel], Slots]] = {
     "pointwise": pointwise_slots,
     "row_reduction": row_reduction_slots,
 }
-"""The schedules that have a template; a kernel of another one has no CUDA file."""
-RUNTIME = ("specc_device.cuh", "specc_launch.cuh")
+TILED: Mapping[str, Callable[[Kernel, str], Slots]] = {
+    "contraction": contraction_slots,
+}
+"""Schedules with tiles from a table, by architecture. A schedule that is neither here nor above has no CUDA file."""
+RUNTIME = ("specc_device.cuh", "specc_launch.cuh", "specc_tile.cuh")
 """Files that kernels include."""
 
 
 def has_template(kernel: Kernel) -> bool:
-    return kernel.schedule_name in SLOTS
+    return kernel.schedule_name in SLOTS or kernel.schedule_name in TILED
 
 
 def lacking(kernel: Kernel) -> str:
@@ -43,13 +48,20 @@ def symbol(kernel: Kernel, space: str = SPACE) -> str:
     return f"{space}_{kernel.name}"
 
 
-def emit(kernel: Kernel, space: str = SPACE) -> str:
-    """The text of a kernel's file; it includes `specc_device.cuh` from beside it. Raises NotImplementedError
-    where the schedule has no template."""
+def filled(kernel: Kernel, arch: str = GPU) -> tuple[Kernel, Slots]:
+    """The kernel with names that fit a file, and its slots; `arch` chooses tiles. Raises NotImplementedError where its
+    schedule has no template."""
     if not has_template(kernel):
         raise NotImplementedError(lacking(kernel))
     ready = legal(kernel)
-    slots = SLOTS[ready.schedule_name](ready)
+    name = ready.schedule_name
+    return ready, SLOTS[name](ready) if name in SLOTS else TILED[name](ready, arch)
+
+
+def emit(kernel: Kernel, space: str = SPACE, arch: str = GPU) -> str:
+    """The text of a kernel's file; it includes `specc_device.cuh` from beside it. Raises NotImplementedError
+    where the schedule has no template."""
+    ready, slots = filled(kernel, arch)
     head = f"__global__ void __launch_bounds__({slots.values['threads']}) {ready.name}_kernel"
     values = {k: v for k, v in slots.values.items() if k != "threads"}
     text = render(

@@ -16,7 +16,14 @@ from pathlib import Path
 from specc.resources import shipped
 from specc.storage import replace_file
 
-HEADERS = ("specc_device.cuh", "specc_launch.cuh", "host/specc_host.h", "host/specc_numbers.h", "host/specc_matrix.h")
+HEADERS = (
+    "specc_device.cuh",
+    "specc_launch.cuh",
+    "specc_tile.cuh",
+    "host/specc_host.h",
+    "host/specc_numbers.h",
+    "host/specc_matrix.h",
+)
 RUNTIME = ("host/specc_schedule.cpp", "host/specc_memory.cpp")
 COMMON = ("-std=c++20", "-O1", "-fPIC", "-g0", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
 INSTRUMENTED = (

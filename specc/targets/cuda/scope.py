@@ -93,13 +93,17 @@ class Scope:
         for place in places:
             if isinstance(place, Access):
                 lines += self._finding(place)
-                self.reach[place.name] = self.depends(*place.indices, place.guard)
+                self.note(place)
             row = self._row(place)
             if row and (place.operand, row) not in self.row_pointers:
                 name = self.names.fresh(f"{place.operand}_row")
                 self.row_pointers[place.operand, row] = name
                 lines.append(f"const auto {name} = {place.operand}_ptr + {row};")
         return lines
+
+    def note(self, access: Access) -> None:
+        """Makes known what an access depends on."""
+        self.reach[access.name] = self.depends(*access.indices, access.guard)
 
     def load_row(self, access: Access) -> list[str]:
         """A single element that does not depend on the inner variable, as a local variable."""
@@ -150,6 +154,15 @@ class Scope:
         shift = _shift(last, self.inner.var)
         assert shift is not None
         return f"{self._pointer(place)} + {self.inner.first}" + (f" + {shift}" if shift else "")
+
+    def address(self, access: Access) -> str:
+        """As `place`, from the start of the operand."""
+        row = self._row(access)
+        shift = _shift(access.indices[-1], self.inner.var)
+        assert shift is not None
+        return " + ".join(
+            [f"{access.operand}_ptr", *filter(None, [row]), self.inner.first, *([str(shift)] if shift else [])]
+        )
 
     def _single(self, access: Access) -> str:
         guards = [] if access.guard is None else [self.found.get(access.name) or self.printer.expr(access.guard)]

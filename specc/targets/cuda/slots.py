@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 
 from specc.kernels import Axis, Kernel
@@ -22,6 +22,16 @@ class Parameter:
 
 
 @dataclass(frozen=True)
+class Instance:
+    """One instance of a kernel: its name with template arguments that may name `Element`, the threads of a block, and
+    its dynamic shared memory in bytes."""
+
+    kernel: str
+    threads: int
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Slots:
     """A schedule filled for one kernel. `values` go to the template; `exprs` are all expressions that were printed."""
 
@@ -36,7 +46,46 @@ class Slots:
     launch: tuple[str, ...]
     """Statements of the launch wrapper that know `Element`, VEC and `rows`, and set `grid` and `block`."""
     shared_bytes: str = "0"
-    """Dynamic shared memory of a block."""
+    """Dynamic shared memory of a block, in C++."""
+    complete: bool = False
+    """Whether `launch` holds the launches themselves, of kernels in a namespace `kernels`, and returns."""
+
+    others: Callable[[int], tuple[Instance, ...]] | None = None
+    """Instances of the kernels for a storage type of so many bytes, where they are not `NAME_kernel<Element, VEC>`."""
+
+    def instances(self, kernel: str, width: int) -> tuple[Instance, ...]:
+        """What the launch wrapper launches for a storage type of `width` bytes: vectors where operands allow them, and
+        single elements."""
+        if self.others is not None:
+            return self.others(width)
+        lengths = (16 // width, 1) if self.aligned else (1,)
+        threads = int(str(self.values["threads"]))
+        return tuple(Instance(f"{kernel}_kernel<Element, {n}>", threads) for n in lengths)
+
+
+class Function:
+    """One of several kernels of a file: `NAME_kernel`, or `NAME_SUFFIX_kernel`. Its template parameters are Element,
+    VEC and others. `printed`: what its text mentions; `also`: parameters beside those that it mentions."""
+
+    def __init__(self, kernel: Kernel, suffix: str, threads: str, printed: object, also: tuple[str, ...] = ()) -> None:
+        self.name = "_".join(filter(None, (kernel.name, suffix, "kernel")))
+        self.threads = threads
+        self.parameters = parameters(kernel, [printed, *also])
+
+    @property
+    def signature(self) -> str:
+        declared = ", ".join(f"{p.declared} {p.name}" for p in self.parameters)
+        return f"__global__ void __launch_bounds__({self.threads}) {self.name}({declared}) {{"
+
+    def template_id(self, arguments: str) -> str:
+        """The kernel with `arguments` behind Element and VEC."""
+        return f"kernels::{self.name}<Element, VEC, {arguments}>"
+
+    def runner(self, name: str) -> list[str]:
+        """Statements that make `name(kernel, grid, threads, shared bytes)` launch it."""
+        given = ["kernel", "grid", "threads", "size_t(bytes)", "stream", *(p.argument for p in self.parameters)]
+        head = f"const auto {name} = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {{"
+        return [head, f"    return specc::launch({', '.join(given)});", "};"]
 
 
 def parameters(kernel: Kernel, printed: object) -> tuple[Parameter, ...]:

@@ -14,6 +14,7 @@ from specc.targets.cuda.emit import RUNTIME, SPACE, emit, emit_runtime, has_temp
 from specc.targets.cuda.emit_row_reduction import lanes
 from specc.targets.cuda.header import header
 from specc.targets.cuda.names import namespace
+from specc.targets.cuda.tiles import CPU
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +53,7 @@ def run(
     widen: bool = False,
     text: str | None = None,
 ) -> tuple[dict[str, torch.Tensor], Trace]:
-    """Runs `text` (what `emit` prints, if None) on the CPU; see `run.run_text`."""
+    """Runs `text` (what `emit` prints with the tiles for CPUs, if None) on the CPU; see `run.run_text`."""
     from specc.targets.cuda.run import run_text
 
-    return run_text(kernel, emit(kernel) if text is None else text, tensors, programs, seed, widen)
+    return run_text(kernel, emit(kernel, arch=CPU) if text is None else text, tensors, programs, seed, widen)

@@ -91,11 +91,12 @@ def wrapper(symbol: str, space: str, ready: Kernel, slots: Slots) -> WrapperText
     inner = [*(a.declared + a.name for a in passed), "int64_t rows"]
     kernel = f"{space}::{ready.name}_kernel<Element, VEC>"
     given = [kernel, "grid", "block", slots.shared_bytes, "stream", *(p.argument for p in slots.parameters)]
+    last = f"return specc::launch({', '.join(given)});"
     names = ", ".join([*(a.name for a in passed), "rows"])
     return WrapperText(
         f'extern "C" {declaration(symbol, ready)} {{',
         f"cudaError_t {ready.name}_launch({', '.join(inner)}) {{",
-        [*slots.launch, f"return specc::launch({', '.join(given)});"],
+        [f"namespace kernels = {space};", *slots.launch] if slots.complete else [*slots.launch, last],
         _checks(ready, slots),
         _choice(ready, slots, names),
     )
@@ -121,11 +122,7 @@ def _choice(ready: Kernel, slots: Slots, names: str) -> list[str]:
             size = f"sizeof({storage(ready, o.name)})"
             conditions += [f"specc::aligned({o.name}_stride_{a}, {size})" for a in o.axes[:-1]]
     run = f"{ready.name}_launch"
+    plain = f"return {run}<Element, 1>({names});"
     if not conditions:
-        return [f"return {run}<Element, 1>({names});"]
-    joined = " && ".join(conditions)
-    return [
-        f"const bool vector = {joined};",
-        f"if (vector) return {run}<Element, specc::FULL<Element>>({names});",
-        f"return {run}<Element, 1>({names});",
-    ]
+        return [plain]
+    return [f"if ({' && '.join(conditions)}) return {run}<Element, specc::FULL<Element>>({names});", plain]
