@@ -1,17 +1,21 @@
-"""Gated DeltaNet: values by oracle and reference; no schedule takes recurrences yet."""
+"""Gated DeltaNet: values by oracle, reference and generated kernels."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from specc.ir import Role
+from specc.kernels import Kernel
+from specc.lower.lower import Setting, lower_formula
 from specc.oracle import evaluate, uncertainty
 from specc.targets.torch.target import run_node
 from tests import twins
-from tests.cases.support import Array, draw
+from tests.cases.support import Array, Trial, draw, exact
 from tests.oracle.formulas import close
 
 
@@ -68,3 +72,46 @@ def test_prompts_shorter_than_the_convolution_are_padded_with_zeros_on_the_left(
     expected = [twins.silu(2 * 0.25), twins.silu(2 * 0.5 + 3 * 0.25)][:tokens]
     for y in both("causalConvSilu", x=x, w=w):
         assert np.all(np.abs(y[:, 0] - expected) <= 2 * own_error("causalConvSilu", x=x, w=w)[:, 0])
+
+
+KEPT = ("S0", "S", "alpha", "beta")
+SHAPES = {"q": (2, 20), "k": (2, 20), "v": (4, 24), "alpha": (4,), "beta": (4,)}
+
+
+@cache
+def core() -> Kernel:
+    """The prefill of 4 value heads on 2 key heads, from a given state."""
+    formula = close("gatedDeltaRule", {"Hv": 4, "Hk": 2, "Dk": 20, "Dv": 24}, given=("S0",))
+    tensors = (*formula.inputs, *formula.outputs)
+    roles = {t.name: Role.ACCUMULATOR if t.name in KEPT else Role.ACTIVATION for t in tensors}
+    return lower_formula(formula, Setting("core", roles=roles))
+
+
+def prompt(tokens: int, dtype: str, **given: Any) -> Trial:
+    tensors = {n: draw(n_, tokens, *s) for n_, (n, s) in enumerate(SHAPES.items())}
+    tensors["k"] /= np.sqrt(np.sum(tensors["k"] ** 2, axis=-1, keepdims=True)) if tokens else 1
+    tensors |= {n: 1 / (1 + np.exp(-tensors[n])) for n in ("alpha", "beta")} | given
+    start = {"S0": draw(9, 4, 24, 20)}
+    stored = {n: exact({n: t}, "float32" if n in KEPT else dtype)[n] for n, t in (start | tensors).items()}
+    views = {n: torch.from_numpy(np.ascontiguousarray(stored[n])).to(torch.float32) for n in ("S0", "alpha", "beta")}
+    return Trial(core(), stored, dtype, views)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("tokens", [1, 2, 7, 8, 15, 16, 17, 33])
+def test_lengths_around_a_chunk_are_right(tokens: int, dtype: str) -> None:
+    prompt(tokens, dtype).right()
+
+
+@pytest.mark.parametrize("decay", [1e-12, 0.0])
+def test_decays_near_and_at_zero_are_right(decay: float) -> None:
+    prompt(64, "float32", alpha=np.full((64, 4), decay)).right()
+    mixed = np.ones((64, 4))
+    mixed[::5] = decay
+    prompt(64, "float32", alpha=mixed).right()
+
+
+def test_an_empty_sequence_gives_back_its_state() -> None:
+    trial = prompt(0, "float32")
+    for target in ("triton", "torch"):
+        assert np.array_equal(trial.outputs(target)["S"], trial.tensors["S0"])
