@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
 from specc.cli.output import FAILED, print_json
+from specc.diagnostics import Diagnostic, SpecError
+from specc.ir import Role
+
+EXACT = "float64"
 
 
 def verify(
@@ -19,6 +24,9 @@ def verify(
     lift: Annotated[
         bool, typer.Option("--lift/--no-lift", help="Run the official code in float64 where it asks for float32.")
     ] = True,
+    dtype: Annotated[
+        str, typer.Option(help="float64: the formulas. The type of the profile: how far its rounding is from float64.")
+    ] = EXACT,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Hold a spec against the official implementation, layer by layer in float64."""
@@ -27,14 +35,29 @@ def verify(
         os.environ.setdefault(library, "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     from specc.api import load
-    from specc.verify import report
+    from specc.verify import report, rounding
 
-    found = report.verify(load(model), _new_seed() if seed is None else seed, draws, lift)
-    if json:
-        print_json(report.values(found))
+    spec = load(model)
+    number = _new_seed() if seed is None else seed
+    if dtype == EXACT:
+        found = report.verify(spec, number, draws, lift)
+        _finish(found.ok, report.values(found) if json else report.lines(found))
+        return
+    stored = spec.model.profile.type_of(Role.ACTIVATION)
+    if dtype != stored:
+        help_ = f"{EXACT}, or {stored} as in the profile"
+        raise SpecError([Diagnostic("E505", f"there is no type `{dtype}`", None, help_)])
+    roundings = rounding.verify_rounding(spec, number, draws)
+    _finish(roundings.ok, rounding.values(roundings) if json else rounding.lines(roundings))
+
+
+def _finish(ok: bool, found: dict[str, Any] | Iterator[str]) -> None:
+    """Prints a report, as JSON or line by line. Ends the command with FAILED unless `ok`."""
+    if isinstance(found, dict):
+        print_json(found)
     else:
-        print("\n".join(report.lines(found)))
-    if not found.ok:
+        print("\n".join(found))
+    if not ok:
         raise typer.Exit(FAILED)
 
 

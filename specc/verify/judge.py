@@ -20,11 +20,12 @@ from specc.verify.whole import Cache, Step, Whole
 
 @dataclass(frozen=True)
 class Limits:
-    """How far apart two right models may be: a layer, and one with a recurrence, whose parallel form in published code
-    cancels."""
+    """How far apart two right models may be: a layer, one with a recurrence, whose parallel form in published code
+    cancels, and a node inside a layer, where the error of all nodes before it has grown or cancelled."""
 
     layer: float = 1e-14
     recurrent: float = 2e-14
+    node: float = 1e-13
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,11 @@ def compare_parts(
         steps: list[Step] = []
         found = whole.layer(i, hidden[i], Cache(), steps=steps)
         kind, limit = layer_kind(model, i), layer_limit(model, i, limits)
-        figures += _nodes(model, steps, i, trace, text, limit)
+        figures += _nodes(model, steps, i, trace, text, limits.node)
         figures.append(_figure("layer", kind, i, text, found, hidden[i + 1], limit))
     figures.append(_figure("head", "", None, text, whole.after(hidden[-1], steps := []), trace.logits, limits.layer))
-    figures += _nodes(model, steps, None, trace, text, limits.layer)
-    return figures, [_locate(whole, trace, text, f) for f in figures if locate and not f.ok]
+    figures += _nodes(model, steps, None, trace, text, limits.node)
+    return figures, [_locate(whole, trace, text, f, limits.node) for f in figures if locate and not f.ok]
 
 
 def _nodes(
@@ -115,10 +116,10 @@ def _nodes(
     return [worst(found)] if found else []
 
 
-def _locate(whole: Whole, trace: Trace, text: Text, figure: Figure) -> Departure:
+def _locate(whole: Whole, trace: Trace, text: Text, figure: Figure, limit: float) -> Departure:
     if figure.layer is not None:
-        return locate_layer(whole, trace, figure.layer, figure.limit)
-    return locate_outside(whole, trace, text.tokens, figure.part, figure.limit)
+        return locate_layer(whole, trace, figure.layer, limit)
+    return locate_outside(whole, trace, text.tokens, figure.part, limit)
 
 
 def _together(whole: Whole, trace: Trace, decoded: Array | None, text: Text, limit: float) -> list[Figure]:

@@ -73,22 +73,22 @@ Change = tuple[str, str, str, SpecFile]
 def _spec_changes(spec: SpecFile, library: Library) -> Iterator[Change]:
     for k, row in enumerate(spec.nodes.rows):
         name = row.path if row.layers.name in ("all", "-") else f"{row.path}[{row.layers.name}]"
-        for kind, text, changed in _row_changes(row, spec, library):
+        for kind, text, changed in row_changes(row, spec, library):
             rows = (*spec.nodes.rows[:k], changed, *spec.nodes.rows[k + 1 :])
             yield kind, name, text, replace(spec, nodes=replace(spec.nodes, rows=rows))
-    yield from _orders(spec)
+    yield from order_changes(spec)
     for k, layers in enumerate(spec.layers.classes):
         for n, size in enumerate(layers.sizes):
-            for text, value in _values(size.value):
+            for text, value in near_values(size.value):
                 sizes = (*layers.sizes[:n], replace(size, value=value), *layers.sizes[n + 1 :])
                 classes = (*spec.layers.classes[:k], replace(layers, sizes=sizes), *spec.layers.classes[k + 1 :])
-                changed = replace(spec, layers=replace(spec.layers, classes=classes))
-                yield "size", layers.name, f"{size.name} {text}", changed
+                other = replace(spec, layers=replace(spec.layers, classes=classes))
+                yield "size", layers.name, f"{size.name} {text}", other
 
 
-def _row_changes(row: m.Row, spec: SpecFile, library: Library) -> Iterator[tuple[str, str, m.Row]]:
+def row_changes(row: m.Row, spec: SpecFile, library: Library) -> Iterator[tuple[str, str, m.Row]]:
     for k, constant in enumerate(row.constants):
-        for text, value in _values(constant.value or s.Name(constant.span, constant.name)):
+        for text, value in near_values(constant.value or s.Name(constant.span, constant.name)):
             constants = (*row.constants[:k], replace(constant, value=value), *row.constants[k + 1 :])
             yield "constant", f"{constant.name} {text}", replace(row, constants=constants)
     own = library.op(row.op.name)
@@ -101,7 +101,7 @@ def _row_changes(row: m.Row, spec: SpecFile, library: Library) -> Iterator[tuple
             yield "pieces", weight.name, replace(row, weights=(*row.weights[:k], turned, *row.weights[k + 1 :]))
 
 
-def _orders(spec: SpecFile) -> Iterator[Change]:
+def order_changes(spec: SpecFile) -> Iterator[Change]:
     """Two rows, the second of which reads what the first gives, in the other order."""
     for first in spec.nodes.rows:
         for second in spec.nodes.rows:
@@ -135,7 +135,7 @@ def _reordered(row: m.Row, first: m.Row, second: m.Row, links: dict[str, tuple[s
     return replace(row, applies=tuple(applies))
 
 
-def _values(value: s.Expr) -> Iterator[tuple[str, s.Expr]]:
+def near_values(value: s.Expr) -> Iterator[tuple[str, s.Expr]]:
     """Values near one: a flag turned, one more and one less, a little more."""
     span = value.span
     if isinstance(value, s.Name) and value.name in ("True", "False"):
@@ -153,14 +153,14 @@ def formula_mutants(model: Model, phase: Phase = Phase.PREFILL) -> Iterator[Muta
     for k, node in enumerate(model.nodes):
         if phase not in dict(node.bound):
             continue
-        before = _written_before(model, node)
-        for kind, text, changed in _node_changes(node, phase, before):
+        before = written_before(model, node)
+        for kind, text, changed in node_changes(node, phase, before):
             nodes = (*model.nodes[:k], changed, *model.nodes[k + 1 :])
             name = node.path if node.layer_class in ("all", None) else f"{node.path}[{node.layer_class}]"
             yield Mutant(kind, name, text, replace(model, nodes=nodes))
 
 
-def _written_before(model: Model, node: NodeVariant) -> dict[str, tuple[Expr, ...]]:
+def written_before(model: Model, node: NodeVariant) -> dict[str, tuple[Expr, ...]]:
     """Wires that stand when `node` is computed, with their dims."""
     found = {}
     nodes = model.outside(node.outside_order) if node.layers is None else model.in_layer(node.layers[0])
@@ -173,7 +173,7 @@ def _written_before(model: Model, node: NodeVariant) -> dict[str, tuple[Expr, ..
     return found
 
 
-def _node_changes(
+def node_changes(
     node: NodeVariant, phase: Phase, before: dict[str, tuple[Expr, ...]]
 ) -> Iterator[tuple[str, str, NodeVariant]]:
     bounds = dict(node.bound)[phase]

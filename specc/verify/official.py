@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ from specc.ir import Model
 from specc.oracle.arrays import Array
 from specc.verify.implementation import Tap, Trace
 from specc.verify.lift import Lift
-
-Precision = Callable[[], AbstractContextManager[None]]
 
 
 class Official:
@@ -44,7 +42,10 @@ class Official:
         with self._precise(), torch.no_grad():
             self.module = build(model)
             decoder = self.module.get_decoder()
-            fresh = type(decoder)(decoder.config).to(dtype)
+            with _new_tensors(dtype):
+                fresh = type(decoder)(decoder.config)
+            if dtype is torch.float64:
+                fresh.to(dtype)
             for name in _names(self.module, decoder):
                 self.module.set_submodule(name, fresh)
             head = self.module.get_output_embeddings()
@@ -76,6 +77,13 @@ class Official:
             self._forward(tokens[:start], cache)
         return np.concatenate([self._forward(tokens[t : t + 1], cache) for t in range(start, len(tokens))])
 
+    def each_layer(self, tokens: Array, hidden: Sequence[Array]) -> list[Array]:
+        """What each layer gives for `hidden`, the stream that it is to read instead of that of the layer before."""
+        seen = _Seen(self.module, self.model, len(tokens), hidden)
+        with seen.hooks():
+            self._forward(tokens, self.cache())
+        return list(seen.hidden()[1:])
+
     def cache(self) -> Any:
         """An empty cache of the library."""
         from transformers import DynamicCache
@@ -87,6 +95,17 @@ class Official:
         with self._precise(), torch.no_grad():
             out = self.module(input_ids=ids, cache=cache, use_cache=True)
         return array(out.logits[0])
+
+
+@contextmanager
+def _new_tensors(dtype: torch.dtype) -> Iterator[None]:
+    """A model in a short type is built in it, as the library loads one: `.to` would round tables of angles too."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype if dtype.itemsize < before.itemsize else before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def array(tensor: torch.Tensor) -> Array:
@@ -169,12 +188,12 @@ def _load(own: Mapping[str, torch.Tensor], tensors: Mapping[str, Array]) -> None
 class _Seen:
     """What hooks saw in one forward pass."""
 
-    def __init__(self, module: Any, model: Model, length: int) -> None:
+    def __init__(self, module: Any, model: Model, length: int, given: Sequence[Array] = ()) -> None:
         pieces = [p for n in model.nodes for w in n.weights for p in w.pieces if "{i}" in p.name]
         stem = pieces[0].name.partition("{i}")[0]
         self.layers = [module.get_submodule(f"{stem}{i}") for i in range(model.layer_count)]
         self.modules = [n.removesuffix(".weight") for n in text_tensors(module) if n.endswith(".weight")]
-        self.module, self.length = module, length
+        self.module, self.length, self.given = module, length, given
         self.streams: dict[int, list[Array]] = {}
         self.found: dict[str, Tap] = {}
 
@@ -193,8 +212,12 @@ class _Seen:
                 handle.remove()
 
     def _before(self, layer: int) -> Any:
-        def hook(_: nn.Module, args: Any, kwargs: Any) -> None:
-            self.streams[layer] = [array((args[0] if args else kwargs["hidden_states"])[0])]
+        def hook(_: nn.Module, args: Any, kwargs: Any) -> Any:
+            stream = args[0] if args else kwargs["hidden_states"]
+            if self.given:
+                stream = torch.as_tensor(self.given[layer]).to(stream.dtype)[None]
+            self.streams[layer] = [array(stream[0])]
+            return ((stream, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": stream})
 
         return hook
 

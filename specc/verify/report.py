@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -41,11 +41,16 @@ class Report:
 
     def rows(self) -> list[tuple[str, Figure]]:
         """The worst figure of each part and layer kind, in order."""
-        groups: dict[str, list[Figure]] = {}
-        for f in sorted(self.figures, key=lambda f: ORDER.index(f.part)):
-            kind = f" {f.kind}" if f.part == "layer" and f.kind != "layer" else ""
-            groups.setdefault(f.part + kind, []).append(f)
-        return [(name, worst(found)) for name, found in groups.items()]
+        return rows(self.figures)
+
+
+def rows(figures: Sequence[Figure]) -> list[tuple[str, Figure]]:
+    """The worst of each part and layer kind, in order."""
+    groups: dict[str, list[Figure]] = {}
+    for f in sorted(figures, key=lambda f: ORDER.index(f.part)):
+        kind = f" {f.kind}" if f.part == "layer" and f.kind != "layer" else ""
+        groups.setdefault(f.part + kind, []).append(f)
+    return [(name, worst(found)) for name, found in groups.items()]
 
 
 ORDER = ("embed", "layer", "node", "head", "stack", "logits", "chunks", "decode")
@@ -85,21 +90,21 @@ def lines(report: Report) -> Iterator[str]:
     yield f"parameters at full size: {same}"
     reduced = ", ".join(f"{name}={value}" for name, value in report.reduced.sizes)
     texts = " and ".join(str(n) for n in report.reduced.lengths)
-    yield f"compared at {reduced}; {report.draws} draws of weights; texts of {texts} tokens"
+    yield f"compared at {reduced}; draws of weights: {report.draws}; texts of {texts} tokens"
     yield f"  {'max|Δ| / max|value|':<24} {'worst':>8} {'limit':>8}   where"
     for name, f in report.rows():
         limit = "-" if report.lifted is None else f"{f.limit:.0e}"
-        yield f"  {name:<24} {f.value:>8.1e} {limit:>8}   {_where(f)}"
+        yield f"  {name:<24} {f.value:>8.1e} {limit:>8}   {figure_where(f)}"
     if report.lifted is None:
         yield "float32 was not lifted: the figures are those of the class as it is, and not judged"
     else:
         yield f"lifted to float64: {sum(report.lifted.values())} requests for float32 at {len(report.lifted)} places"
     for where in dict.fromkeys(str(d) for d in report.departures if report.lifted is not None):
         yield f"departs {where}"
-    yield "PARAMETERS AGREE" if report.ok and report.lifted is None else "VERIFIED" if report.ok else "REFUTED"
+    yield "REFUTED" if not report.ok else "NOT JUDGED" if report.lifted is None else "VERIFIED"
 
 
-def _where(f: Figure) -> str:
+def figure_where(f: Figure) -> str:
     layer = "" if f.layer is None else f"layer {f.layer}, "
     return f"{layer}draw {f.draw}, {f.length} tokens"
 
@@ -119,13 +124,13 @@ def values(report: Report) -> dict[str, Any]:
         "lengths": list(report.reduced.lengths),
         "judged": report.lifted is not None,
         "lifted": report.lifted,
-        "worst": {name: _numbers(f) for name, f in report.rows()},
-        "figures": [_numbers(f) for f in report.figures],
+        "worst": {name: figure_values(f) for name, f in report.rows()},
+        "figures": [figure_values(f) for f in report.figures],
         "departures": [_departure(d) for d in report.departures],
     }
 
 
-def _numbers(f: Figure) -> dict[str, Any]:
+def figure_values(f: Figure) -> dict[str, Any]:
     place = {"part": f.part, "kind": f.kind, "layer": f.layer, "draw": f.draw, "length": f.length}
     return {**place, "value": f.value, "limit": f.limit, "ok": f.ok}
 

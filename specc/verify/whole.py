@@ -22,6 +22,10 @@ UNWANTED = "_"
 TOKENS, POSITIONS, LENGTHS = "tokens", "pos", "seq_lens"
 """The inputs of a model that a text gives."""
 
+STALE = 17.0
+"""What slots after the last token hold, on which no result depends. The cache that a decode op is given is full and has
+such a slot in turn."""
+
 Wires = dict[str, Array]
 States = dict[str, Array]
 
@@ -129,7 +133,9 @@ class Whole:
             old = renewed[read.state] = new if old is None else np.concatenate([old, new])
         elif old is None:
             old = np.zeros(self._state_shape(read.state, bound.formula.tensor(operand)))
-        return old if old.ndim == len(tensor.dims) else old[None]
+        if old.ndim == len(tensor.dims):
+            return old
+        return (_with_room(old) if read.appends else old)[None]
 
     def _state_shape(self, name: str, tensor: FormulaTensor) -> tuple[int, ...]:
         rank = len(next(dims for s in self.model.states if s.name == name for _, dims in s.dims))
@@ -162,6 +168,11 @@ def piece_rows(piece: Piece, tensor: Array) -> Array:
     axes = tuple(size for _, _, size in piece.view)
     taken = tensor.reshape(*axes, *piece.full[1:])[tuple(slice(low, high) for low, high, _ in piece.view)]
     return np.asarray(taken, np.float64).reshape(piece.row_count, *piece.full[1:])
+
+
+def _with_room(state: Array) -> Array:
+    """A full cache, or one with a slot to spare."""
+    return np.concatenate([state, np.full((len(state) % 2, *state.shape[1:]), STALE)])
 
 
 def _fit(wire: Array, tensor: FormulaTensor) -> Array:

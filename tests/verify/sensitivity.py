@@ -21,6 +21,8 @@ from specc.verify.mutate import Mutant, changed_layers
 from specc.verify.whole import Cache, Whole
 from tests.verify.models import Case
 
+STEPS = 5
+"""Decoded tokens: more than the window of a convolution."""
 REFUSED = (IndexError, KeyError, MemoryError, ValueError, ZeroDivisionError)
 """What a model raises that cannot be computed at all."""
 
@@ -54,7 +56,7 @@ def judge_mutants(mutants: Iterable[Mutant], case: Case, phase: Phase = Phase.PR
     """All `mutants` of the model of `case` against what the official class gave."""
     out = Outcome()
     model = case.whole.model
-    step = _Step(case)
+    step = _Steps(case)
     for mutant in mutants:
         whole = Whole(mutant.model, case.weights)
         try:
@@ -76,15 +78,16 @@ def _prefill_differs(whole: Whole, model: Model, case: Case) -> bool:
     return not all(f.ok for f in figures)
 
 
-class _Step:
-    """One decode step after all tokens but the last."""
+class _Steps:
+    """The last tokens, one at a time after those before."""
 
     def __init__(self, case: Case) -> None:
         tokens, limits, model = case.text.tokens, Limits(), case.whole.model
+        start = len(tokens) - STEPS
+        self.before, self.last, self.prefilled = tokens[:start], tokens[start:], case.trace.logits[:start]
         self.cache = Cache()
-        self.before, self.last, self.prefilled = tokens[:-1], tokens[-1:], case.trace.logits[:-1]
         case.whole.run(self.before, self.cache)
-        self.logits = case.official.decode(tokens, len(tokens) - 1)
+        self.logits = case.official.decode(tokens, start)
         self.limit = 2 * limits.layer + sum(layer_limit(model, i, limits) for i in range(model.layer_count))
 
     def differs(self, whole: Whole, again: bool) -> bool:
@@ -92,7 +95,10 @@ class _Step:
         cache = Cache() if again else deepcopy(self.cache)
         if again and not apart(in_chunks(whole, self.before, cache), self.prefilled) <= self.limit:
             return True
-        return not apart(whole.run(self.last, cache, Phase.DECODE), self.logits) <= self.limit
+        return any(
+            not apart(whole.run(self.last[k : k + 1], cache, Phase.DECODE), self.logits[k : k + 1]) <= self.limit
+            for k in range(STEPS)
+        )
 
 
 def reason_of(mutant: Mutant, model: Model, phase: Phase) -> str | None:
