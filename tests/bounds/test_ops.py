@@ -372,7 +372,7 @@ def test_recurrences_are_refused_by_name() -> None:
     formula = instantiate(
         load_library().op("gdnState"), {n: Num(Fraction(2), Sort.INDEX) for n in ("Hk", "Hv", "Dk", "Dv")}
     )
-    with pytest.raises(NotSupported, match="gdnState is a recurrence"):
+    with pytest.raises(NotSupported, match="gdnState is a recurrence without a bound: `S` is no sum"):
         bound(formula, {}, triton(storage("float32")))
 
 
