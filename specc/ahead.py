@@ -1,4 +1,4 @@
-"""Compiling all Triton kernels of a model ahead of time, and what came out. No GPU is needed."""
+"""Compiling all kernels of a model ahead of time, and what came out. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from specc.inputs import Options
 from specc.ir import Role
 from specc.kernels import Kernel
 from specc.lowered import all_kernels
+from specc.targets.cuda.names import namespace
 
 if TYPE_CHECKING:
-    from specc.targets.triton.aot import CompileReport
+    from specc.targets.report import CompileReport
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WORKERS = 2
@@ -31,6 +32,9 @@ class Job:
     text: str
     arch: str
     dtype: str
+    target: str = "triton"
+    space: str = ""
+    """Namespace of CUDA kernels."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +54,31 @@ class Compiled:
         return r is not None and r.spill_stores == 0 and r.spill_loads == 0 and r.fits
 
 
-def compile_model(path: Path, archs: Sequence[str], options: Options, workers: int = WORKERS) -> Iterator[Compiled]:
-    """Every launch of every kernel of a spec, in the profile's storage type, as they are done in the order of the page.
-    Raises SpecError."""
-    return run_jobs(jobs(path, archs, options), workers)
+def compile_model(
+    path: Path,
+    archs: Sequence[str],
+    options: Options,
+    workers: int = WORKERS,
+    targets: Sequence[str] = ("triton",),
+) -> Iterator[Compiled]:
+    """Every launch of every kernel of a spec, in the profile's storage type, as they are done: one target after the
+    other, in the order of the page. Raises SpecError."""
+    return run_jobs([job for t in targets for job in jobs(path, archs, options, t)], workers)
 
 
-def jobs(path: Path, archs: Sequence[str], options: Options) -> list[Job]:
-    """What there is to compile. Raises SpecError."""
+def compilable(options: Options) -> tuple[str, ...]:
+    """Targets among the chosen ones that have machine code, and whose compiler is installed. Raises SpecError (E509)
+    where the only one has none."""
+    from specc.targets.cuda.aot import INSTALL, available
+
+    chosen = [t for t in ("triton", "cuda") if t in options.targets]
+    if chosen == ["cuda"] and not available():
+        raise SpecError([Diagnostic("E509", "this needs NVRTC", None, INSTALL)])
+    return tuple(t for t in chosen if t != "cuda" or available())
+
+
+def jobs(path: Path, archs: Sequence[str], options: Options, target: str = "triton") -> list[Job]:
+    """What there is to compile of a target. Raises SpecError."""
     unknown = [a for a in archs if a not in ARCHITECTURES]
     if unknown:
         raise SpecError(
@@ -65,9 +86,11 @@ def jobs(path: Path, archs: Sequence[str], options: Options) -> list[Job]:
         )
     model = pipeline.load(path)
     lowered = pipeline.lower(model)
-    texts = pipeline.emit_target("triton", model, lowered, options)
+    texts = pipeline.emit_target(target, model, lowered, options)
     dtype = model.profile.type_of(Role.ACTIVATION)
-    return [Job(k, texts[f"{k.name}.py"], arch, dtype) for k in all_kernels(lowered) for arch in archs]
+    suffix, space = (".py", "") if target == "triton" else (".cu", namespace(model))
+    files = [(k, f"{k.name}{suffix}") for k in all_kernels(lowered)]
+    return [Job(k, texts[f], arch, dtype, target, space) for k, f in files if f in texts for arch in archs]
 
 
 def run_jobs(todo: Sequence[Job], workers: int = WORKERS) -> Iterator[Compiled]:
@@ -79,7 +102,23 @@ def run_jobs(todo: Sequence[Job], workers: int = WORKERS) -> Iterator[Compiled]:
 
 def compile_job(job: Job) -> list[Compiled]:
     """All launches of one kernel file on one architecture."""
-    from specc.targets.triton.aot import CompileError, compile_kernel
+    return _compile_cuda(job) if job.target == "cuda" else _compile_triton(job)
+
+
+def _compile_cuda(job: Job) -> list[Compiled]:
+    from specc.targets.cuda.aot import compile_kernel
+    from specc.targets.report import CompileError
+
+    try:
+        reports = compile_kernel(job.kernel, job.text, job.arch, job.dtype, job.space)
+    except CompileError as error:
+        return [Compiled(job.kernel.name, job.arch, 1, None, str(error))]
+    return [Compiled(job.kernel.name, job.arch, 1, report) for report in reports]
+
+
+def _compile_triton(job: Job) -> list[Compiled]:
+    from specc.targets.report import CompileError
+    from specc.targets.triton.aot import compile_kernel
     from specc.targets.triton.compile import compile_specs
 
     found: list[Compiled] = []

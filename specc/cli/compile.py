@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from specc.ahead import Compiled, compile_model
+from specc.ahead import Compiled, compilable, compile_model
 from specc.inputs import Options
 
-HEADER = ("kernel", "arch", "rows", "warps", "stages", "registers", "spills", "shared", "tensor core")
-WIDTHS = (40, 6, 6, 5, 6, 9, 6, 7, 0)
+HEADER = ("kernel", "arch", "rows", "warps", "stages", "registers", "spills", "shared", "128-bit", "tensor core")
+WIDTHS = (40, 6, 6, 5, 6, 9, 6, 7, 8, 0)
 
 
 def compile_all(spec: Path, archs: Sequence[str], options: Options, quiet: bool) -> dict[str, object]:
     """Compiles, prints a line as each launch is done, and gives the report as JSON values. Raises SpecError."""
     done: list[Compiled] = []
+    targets = compilable(options)
     if not quiet:
         print(_line(HEADER))
-    for one in compile_model(spec, archs, options):
+    for one in compile_model(spec, archs, options, targets=targets):
         done.append(one)
         if not quiet:
             print(text(one), flush=True)
@@ -60,6 +61,7 @@ def text(one: Compiled) -> str:
         r.registers,
         spills,
         r.shared_bytes,
+        f"{sum(n for a, n in r.accesses if a.endswith('.128'))}/{sum(n for _, n in r.accesses)}",
         tensor_core + note,
     )
     return _line(cells)

@@ -65,6 +65,8 @@ class TritonExecutor:
         return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, case.dtype)))
 
 
+ALIGNED = 8
+"""Padding of a case that stands for rows at multiples of 16 bytes, results too, so that vectors meet ragged ends."""
 ORDERS = 3
 """Orders of blocks and threads that every case runs in."""
 
@@ -92,7 +94,10 @@ class CudaExecutor:
 
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
-        found = [run(kernel, tensors, sampler, case.seed * ORDERS + n, text=text) for n in range(ORDERS)]
+        pitch = case.pad if case.pad == ALIGNED else None
+        found = [
+            run(kernel, tensors, sampler, case.seed * ORDERS + n, text=text, pitch=pitch) for n in range(ORDERS)
+        ]
         outputs, trace = found[0]
         for name in outputs:
             bits = [np.asarray(o[name].contiguous().view(torch.uint8)) for o, _ in found if o[name].numel()]

@@ -32,7 +32,7 @@ TEMPLATE = (
     "grid", "block", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
 )  # fmt: skip
 DERIVED = re.compile(
-    r".*_(ptr|row|in|v|all|kernel|launch|first|found|part|raw|term)|.*_stride_.*|.*__.*|t\d+|[A-Z]+(_[A-Z]+)+|_.*"
+    r".*_(ptr|row|in|v|all|kernel|launch|first|found|valid|part|raw|term)|.*_stride_.*|.*__.*|t\d+|[A-Z]+(_[A-Z]+)+|_.*"
 )
 
 VOCABULARY = Vocabulary(frozenset(re.findall(r"\w+", KEYWORDS + LIBRARY)), frozenset(TEMPLATE), DERIVED)

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from specc.ir import Role
 from specc.kernels import Kernel, Operand
 from specc.ops import Size, Sort
 from specc.oracle.sizes import dim_value
 from specc.targets.cuda import host
 from specc.targets.cuda.emit import SPACE, symbol
 from specc.targets.cuda.names import legal
-from specc.targets.cuda.session import Buffer, Sampler, Trace, call
+from specc.targets.cuda.session import Buffer, KernelFault, Sampler, Trace, call
 from specc.targets.cuda.wrapper import Argument, arguments
 
 TYPES = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
@@ -33,14 +34,16 @@ def run_text(
     seed: int = 0,
     widen: bool = False,
     space: str = SPACE,
+    pitch: int | None = None,
 ) -> tuple[dict[str, torch.Tensor], Trace]:
     """The results by name, in new memory, and what the launches did. `text`: the kernel's file. `seed` decides the
-    order of blocks and of the threads of a block. `widen`: everything in float64.
+    order of blocks and of the threads of a block. `widen`: everything in float64. `pitch`: rows of activations, states
+    and results start at multiples of so many elements.
 
     Raises KernelFault; ValueError for operands that do not fit; NoCompiler and HostCompileError.
     """
     library = host.load(host.build(text, widen))
-    one = _Call(kernel, tensors, library, symbol(kernel, space))
+    one = _Call(kernel, tensors, library, symbol(kernel, space), pitch)
     trace = call(library, one.symbol, one.values(), one.buffers(), seed, programs)
     return one.results(trace), trace
 
@@ -48,8 +51,15 @@ def run_text(
 class _Call:
     """The arguments of one call of a launch wrapper."""
 
-    def __init__(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], library: ctypes.CDLL, symbol: str) -> None:
-        self.kernel, self.symbol = kernel, symbol
+    def __init__(
+        self,
+        kernel: Kernel,
+        tensors: Mapping[str, torch.Tensor],
+        library: ctypes.CDLL,
+        symbol: str,
+        pitch: int | None,
+    ) -> None:
+        self.kernel, self.symbol, self.pitch = kernel, symbol, pitch
         self.ready = legal(kernel)
         self.names = {r.name: o.name for r, o in zip(self.ready.operands, kernel.operands, strict=True)}
         self.sizes = bind_sizes(kernel, tensors)
@@ -73,21 +83,21 @@ class _Call:
 
     def _window(self, o: Operand, tensors: Mapping[str, torch.Tensor]) -> tuple[npt.NDArray[Any], int]:
         """The memory from an operand's first element to its last, and how its start lies against 16 bytes."""
-        if o.output:
-            shape = [dim_value(d, self.sizes) for d in o.dims]
-            made = (
-                torch.full(shape, float("nan"), dtype=_stored(o, self.type))
-                if o.sort is Sort.REAL
-                else torch.full(shape, -1)
-            )
-            self.strides[o.name] = made.stride()
-            return _bits(made.reshape(-1)), 0
-        t = tensors[o.name]
+        t = self._empty(o) if o.output else tensors[o.name]
         if t.dim() and t.stride(-1) != 1 and t.shape[-1] > 1:
             raise ValueError(f"the last axis of `{o.name}` is not contiguous")
+        if self.pitch and o.role is not Role.WEIGHT and t.is_floating_point():
+            t = spread(t, self.pitch)
         self.strides[o.name] = t.stride()
         reach = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) if t.numel() else 0
         return _bits(torch.as_strided(t, (reach,), (1,))), t.data_ptr() % 16
+
+    def _empty(self, o: Operand) -> torch.Tensor:
+        """A result before it is written, at a multiple of 16 bytes."""
+        shape = [dim_value(d, self.sizes) for d in o.dims]
+        if o.sort is not Sort.REAL:
+            return torch.full(shape, -1)
+        return torch.full(shape, float("nan"), dtype=_stored(o, self.type))
 
     def _placed(self, window: npt.NDArray[Any], skew: int) -> npt.NDArray[Any]:
         start = self.at + (skew - self.arena.ctypes.data - self.at) % 16
@@ -123,11 +133,25 @@ class _Call:
             if not o.output:
                 continue
             shape = [dim_value(d, self.sizes) for d in o.dims]
-            array = self.arrays[o.name].copy()
             dtype = _stored(o, self.type) if o.sort is Sort.REAL else torch.int64
-            found[o.name] = torch.from_numpy(array).view(dtype).reshape(shape)
-            trace.counts[o.name] = trace.counts[o.name].reshape(shape)
+            flat = torch.from_numpy(self.arrays[o.name].copy()).view(dtype)
+            found[o.name] = torch.as_strided(flat, shape, self.strides[o.name]).contiguous()
+            counts = torch.from_numpy(trace.counts[o.name])
+            inside = torch.as_strided(counts, shape, self.strides[o.name])
+            if int(counts.count_nonzero()) > int(inside.count_nonzero()):
+                raise KernelFault(f"{o.name} is written between its rows")
+            trace.counts[o.name] = inside.contiguous().numpy()
         return found
+
+
+def spread(tensor: torch.Tensor, pitch: int) -> torch.Tensor:
+    """The same values in rows that start at multiples of `pitch` elements, with NaN between them."""
+    if tensor.dim() < 2:
+        return tensor
+    *outer, last = tensor.shape
+    room = torch.full((*outer, -(-last // pitch) * pitch), float("nan"), dtype=tensor.dtype)
+    room[..., :last] = tensor
+    return room[..., :last]
 
 
 def bind_sizes(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> dict[str, int]:

@@ -63,6 +63,9 @@ class Scope:
         self.reach: dict[str, frozenset[str]] = {name: frozenset((name,)) for name in (*rows, inner.var)}
         self.row_pointers: dict[tuple[str, str], str] = {}
         self.found: dict[str, str] = {}
+        self.valid: dict[str, str] = {}
+        """By access through an index out of data: 1 where that is in range, else NaN. A factor, not a choice, so that a
+        compiler makes no vector load conditional and splits it."""
         self.results: Mapping[Store, str] = {}
         """Vectors that collect what is stored."""
 
@@ -182,16 +185,19 @@ class Scope:
         """`real NAME = …` of a stored element; NaN where an index out of data is out of range."""
         if access.operand in self.tables:
             return f"double {access.name} = {value}"
-        read = f"specc::to_real({value})"
-        found_ = self.found.get(access.name)
-        return f"real {access.name} = {f'{found_} ? {read} : specc::not_a_number()' if found_ else read}"
+        factor = f" * {self.valid[access.name]}" if access.name in self.valid else ""
+        return f"real {access.name} = specc::to_real({value}){factor}"
 
     def _finding(self, access: Access) -> list[str]:
         """Names the condition that an index out of data is in range."""
         if not access.data_index or access.guard is None or access.name in self.found or self.moves(access.guard):
             return []
-        self.found[access.name] = self.names.fresh(f"{access.name}_found")
-        return [f"const bool {self.found[access.name]} = {self.printer.expr(access.guard)};"]
+        found = self.found[access.name] = self.names.fresh(f"{access.name}_found")
+        lines = [f"const bool {found} = {self.printer.expr(access.guard)};"]
+        if self.is_real(access):
+            valid = self.valid[access.name] = self.names.fresh(f"{access.name}_valid")
+            lines.append(f"const real {valid} = {found} ? 1.0f : specc::not_a_number();")
+        return lines
 
     def _pointer(self, place: Access | Store) -> str:
         return self.row_pointers.get((place.operand, self._row(place)), f"{place.operand}_ptr")

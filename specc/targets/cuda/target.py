@@ -52,8 +52,9 @@ def run(
     seed: int = 0,
     widen: bool = False,
     text: str | None = None,
+    pitch: int | None = None,
 ) -> tuple[dict[str, torch.Tensor], Trace]:
     """Runs `text` (what `emit` prints with the tiles for CPUs, if None) on the CPU; see `run.run_text`."""
     from specc.targets.cuda.run import run_text
 
-    return run_text(kernel, emit(kernel, arch=CPU) if text is None else text, tensors, programs, seed, widen)
+    return run_text(kernel, emit(kernel, arch=CPU) if text is None else text, tensors, programs, seed, widen, pitch=pitch)

@@ -7,13 +7,10 @@ assert report.spill_stores == 0 and report.fits
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,63 +21,10 @@ from triton.backends.nvidia.compiler import CUDAOptions
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from specc.targets.triton.aot_sass import machine_code, resource_usage
+from specc.targets.machine_code import machine_code, resource_usage
+from specc.targets.report import SHARED_LIMITS, CompileError, CompileReport
 
-_KIB = 1024
-SHARED_LIMITS: Mapping[str, int] = MappingProxyType(
-    {
-        "sm_80": 163 * _KIB,
-        "sm_86": 99 * _KIB,
-        "sm_89": 99 * _KIB,
-        "sm_90": 227 * _KIB,
-        "sm_100": 227 * _KIB,
-        "sm_120": 99 * _KIB,
-    }
-)
-"""Shared memory a thread block may take, in bytes, by architecture (CUDA C++ Programming Guide, "Compute
-Capabilities", maximum amount of shared memory per thread block)."""
-
-_TENSOR_MEMORY_COLUMNS = 512
 _DIVISOR = 16
-
-
-class CompileError(Exception):
-    """A kernel that does not compile, or a request that makes no sense."""
-
-
-@dataclass(frozen=True)
-class CompileReport:
-    """What the compiler made of one kernel.
-
-    `registers` a thread; `spill_stores` and `spill_loads` in bytes a thread, each instruction counted once;
-    `stack` in bytes a thread; `shared_bytes` a block; `tensor_memory` in columns (sm_100 on); `instructions`
-    without padding; `accesses` the instructions on global memory by kind and width in bits.
-    """
-
-    kernel: str
-    arch: str
-    triton: str
-    num_warps: int
-    num_stages: int
-    fp_fusion: bool
-    registers: int
-    spill_stores: int
-    spill_loads: int
-    stack: int
-    shared_bytes: int
-    tensor_memory: int
-    instructions: int
-    tensor_core: tuple[str, ...]
-    accesses: tuple[tuple[str, int], ...]
-
-    @property
-    def fits(self) -> bool:
-        """Whether a block finds enough shared memory and tensor memory on the architecture."""
-        return self.shared_bytes <= SHARED_LIMITS[self.arch] and self.tensor_memory <= _TENSOR_MEMORY_COLUMNS
-
-    def to_json(self) -> str:
-        """The report as one JSON object with sorted keys; `accesses` becomes an object."""
-        return json.dumps({**dataclasses.asdict(self), "accesses": dict(self.accesses)}, sort_keys=True)
 
 
 def compile_kernel(
@@ -183,7 +127,7 @@ def _report(metadata: Any, arch: str, cubin: Path) -> CompileReport:
     return CompileReport(
         kernel=metadata.name,
         arch=arch,
-        triton=triton.__version__,
+        compiler=triton.__version__,
         num_warps=metadata.num_warps,
         num_stages=metadata.num_stages,
         fp_fusion=metadata.enable_fp_fusion,

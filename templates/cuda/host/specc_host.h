@@ -207,4 +207,6 @@ SPECC_PLAIN T atomicCAS(T* address, T expected, T value) {
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
+#ifndef SPECC_RUNTIME  // which has the C++ library's own
 #include "specc_numbers.h"
+#endif

@@ -329,6 +329,8 @@ SPECC_ACCESS(4)
 SPECC_ACCESS(8)
 SPECC_ACCESS(16)
 void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
 void __tsan_read_range(void* p, size_t bytes) { access(p, bytes, false); }
 void __tsan_write_range(void* p, size_t bytes) { access(p, bytes, true); }
 

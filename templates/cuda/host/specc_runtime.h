@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#define SPECC_RUNTIME 1
 #include "specc_host.h"
 
 namespace specc_host {

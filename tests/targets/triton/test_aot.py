@@ -12,8 +12,9 @@ import pytest
 import triton
 import triton.language as tl
 
-from specc.targets.triton.aot import SHARED_LIMITS, CompileError, CompileReport, compile_kernel
-from specc.targets.triton.aot_sass import parse_machine_code
+from specc.targets.machine_code import parse_machine_code
+from specc.targets.report import SHARED_LIMITS, CompileError, CompileReport
+from specc.targets.triton.aot import compile_kernel
 
 
 @triton.jit
@@ -78,7 +79,7 @@ def _product_report(arch: str, rows: int = 128) -> CompileReport:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
 def test_a_pointwise_kernel_is_wide_and_does_not_spill(arch: str) -> None:
     report = _axpy_report(arch=arch)
-    assert (report.kernel, report.arch, report.triton) == ("_axpy", arch, triton.__version__)
+    assert (report.kernel, report.arch, report.compiler) == ("_axpy", arch, triton.__version__)
     assert report.accesses == (("LDG.128", 2), ("STG.128", 1))
     assert (report.spill_stores, report.spill_loads, report.stack) == (0, 0, 0)
     assert 8 <= report.registers <= 64

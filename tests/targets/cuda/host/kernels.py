@@ -14,6 +14,10 @@ from specc.targets.cuda.session import Buffer, Sampler, Trace, call
 
 Array = npt.NDArray[Any]
 HEAD = '#include "specc_launch.cuh"\n'
+TYPES = {
+    "float32": "float", "float64": "double", "int32": "int", "uint32": "unsigned", "uint16": "uint16_t",
+    "int64": "int64_t",
+}  # fmt: skip
 GAP = 4096
 """Bytes between buffers."""
 
@@ -35,12 +39,10 @@ def run(
     more: str = "",
     wide: bool = False,
 ) -> Trace:
-    """Runs the body `kernel` of a kernel whose parameters are pointers called as the inputs and outputs, and leaves what
-    it wrote in `outputs`. `more`: functions before it. Raises KernelFault."""
+    """Runs the body `kernel` of a kernel whose parameters are pointers, called as the inputs and outputs, and leaves
+    what it wrote in `outputs`. `more`: functions before it. Raises KernelFault."""
     arrays = {**(inputs or {}), **outputs}
-    types = {np.dtype(np.float32): "float", np.dtype(np.float64): "double", np.dtype(np.int32): "int",
-             np.dtype(np.uint32): "unsigned", np.dtype(np.uint16): "uint16_t", np.dtype(np.int64): "int64_t"}  # fmt: skip
-    parameters = [f"{'' if n in outputs else 'const '}{types[a.dtype]}* {n}" for n, a in arrays.items()]
+    parameters = [f"{'' if n in outputs else 'const '}{TYPES[a.dtype.name]}* {n}" for n, a in arrays.items()]
     given = [f"({p.rpartition(' ')[0]})p[{n}]" for n, p in enumerate(parameters)]
     source = f"""
 {more}

@@ -1,4 +1,4 @@
-"""Reads facts about a kernel out of its machine code, with the tools in Triton's wheel."""
+"""Facts about a kernel out of its machine code, by the tools of the CUDA toolkit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 import subprocess
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-
-import triton
 
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", re.MULTILINE)
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)", re.MULTILINE)
@@ -19,11 +19,12 @@ _BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 25
 
 @dataclass(frozen=True)
 class Usage:
-    """What a thread takes: registers, bytes of stack, bytes of local memory."""
+    """What a thread takes: registers, bytes of stack, bytes of local memory; of a block: its static shared memory."""
 
     registers: int
     stack: int
     local: int
+    shared: int
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,20 @@ def _access(name: str) -> str:
     return kind if kind.startswith("U") else f"{kind}.{_bits(name)}"
 
 
+@cache
 def tool(name: str) -> Path:
-    """A program of the CUDA toolkit that Triton's wheel carries. Raises FileNotFoundError."""
-    path = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name
-    if not path.exists():
-        raise FileNotFoundError(f"{name} is not in the installed Triton ({path})")
-    return path
+    """A program of the CUDA toolkit: from the wheels of `specc[cuda]`, or from Triton's. Raises FileNotFoundError."""
+    places = [root / "cu13" / "bin" for root in _roots("nvidia")]
+    places += [root / "backends" / "nvidia" / "bin" for root in _roots("triton")]
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    raise FileNotFoundError(f"{name} is in no installed package: install specc[cuda]")
+
+
+def _roots(package: str) -> list[Path]:
+    spec = find_spec(package)
+    return [Path(p) for p in spec.submodule_search_locations or ()] if spec else []
 
 
 def _output(name: str, *arguments: str) -> str:
@@ -82,7 +91,7 @@ def resource_usage(cubin: Path, kernel: str) -> Usage:
     if found is None:
         raise RuntimeError(f"cuobjdump reports no kernel {kernel}")
     figures = {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", found[1])}
-    return Usage(figures["REG"], figures["STACK"], figures["LOCAL"])
+    return Usage(figures["REG"], figures["STACK"], figures["LOCAL"], figures["SHARED"])
 
 
 def machine_code(cubin: Path, kernel: str) -> Code:
