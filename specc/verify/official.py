@@ -129,7 +129,10 @@ def build(model: Model) -> Any:
         config = kind.config_class(**typed(kind.config_class, values))
         config._attn_implementation = "eager"
         with torch.device("meta"):
-            return kind(config)
+            module = kind(config)
+        if module.get_output_embeddings() is None:
+            raise ValueError("it gives no logits")
+        return module
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, StrictDataclassError) as error:
         message = f"`{name}` cannot be built from the config of the spec: {error}"
         raise SpecError([Diagnostic("E521", message, None, f"transformers {transformers.__version__}")]) from error

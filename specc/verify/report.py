@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import isfinite
 from typing import Any
 
 from specc.api import Spec
@@ -132,9 +133,14 @@ def values(report: Report) -> dict[str, Any]:
 
 def figure_values(f: Figure) -> dict[str, Any]:
     place = {"part": f.part, "kind": f.kind, "layer": f.layer, "draw": f.draw, "length": f.length}
-    return {**place, "value": f.value, "limit": f.limit, "ok": f.ok}
+    return {**place, "value": finite(f.value), "limit": f.limit, "ok": f.ok}
+
+
+def finite(value: float) -> float | str:
+    """JSON has no infinities and no NaN: their names."""
+    return value if isfinite(value) else str(value)
 
 
 def _departure(d: Departure) -> dict[str, Any]:
     found = {"layer": d.layer, "nodes": list(d.suspects), "place": d.place, "index": list(d.index)}
-    return {**found, "spec": d.ours, "class": d.theirs, "text": str(d)}
+    return {**found, "spec": finite(d.ours), "class": finite(d.theirs), "text": str(d)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from specc.verify.judge import Figure, Text, compare_parts, judge, worst
 from specc.verify.locate import Departure, apart, pairs
 from specc.verify.mutate import Mutant, all_mutants, changed_layers
 from specc.verify.official import Official, parameter_count
+from specc.verify.report import figure_values
 from specc.verify.whole import Cache, Step, Whole
 from tests.verify.models import NAMES, ROOT, case, reduced
 
@@ -137,9 +139,15 @@ def test_a_figure_that_is_no_number_fails(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("official", "message"), [("transformers.NoSuchModel", "has no class"), ("elsewhere.Model", "has no class")]
+    ("official", "message"),
+    [
+        ("transformers.NoSuchModel", "has no class"),
+        ("elsewhere.Model", "has no class"),
+        ("transformers.Gemma4Config", "cannot be built"),
+        ("transformers.Gemma4Model", "it gives no logits"),
+    ],
 )
-def test_a_class_that_is_not_there_is_refused(official: str, message: str) -> None:
+def test_a_class_that_is_no_language_model_is_refused(official: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         parameter_count(replace(reduced("gemma4").spec.model, official_class=official))
 
@@ -151,3 +159,8 @@ def test_tensors_that_only_one_side_has_are_named() -> None:
         Official(c.whole.model, weights)
     assert "the class has no `model.extra`" in str(caught.value)
     assert "the spec has no `model.norm.weight`" in str(caught.value)
+
+
+def test_figures_that_are_no_numbers_have_names_in_json() -> None:
+    found = json.dumps(figure_values(Figure("layer", "", 0, 0, 1, float("nan"), 1e-14)), allow_nan=False)
+    assert json.loads(found)["value"] == "nan"
