@@ -87,8 +87,15 @@ def _names(name: str) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
     env = _environment()
     assert env.loader is not None
     tree = env.parse(env.loader.get_source(env, name)[0])
-    used = frozenset(meta.find_undeclared_variables(tree))
-    return used, frozenset(_definitions(tree)), tuple(_references(name, tree))
+    return frozenset(_undeclared(tree)), frozenset(_definitions(tree)), tuple(_references(name, tree))
+
+
+def _undeclared(tree: nodes.Template) -> set[str]:
+    """Names that a template reads and sets nowhere. Jinja's own way of finding them compiles the template once more."""
+    names = list(tree.find_all(nodes.Name))
+    own = {n.name for n in names if n.ctx != "load"}
+    inside = {id(n) for block in tree.find_all(nodes.For) for n in block.find_all(nodes.Name) if n.name == "loop"}
+    return {n.name for n in names if n.ctx == "load" and id(n) not in inside} - own
 
 
 def _definitions(tree: nodes.Template) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -32,16 +32,21 @@ class Names:
 
 def found(node: object, kind: type[T]) -> list[T]:
     """All values of type `kind` inside a schedule, in order."""
-    values: list[T] = []
+    return [v for v in inside(node) if isinstance(v, kind)]
+
+
+def inside(node: object) -> list[object]:
+    """All values inside a schedule, and itself, in order."""
+    values: list[object] = []
     queue: list[object] = [node]
     while queue:
         value = queue.pop()
-        if isinstance(value, kind):
-            values.append(value)
+        values.append(value)
         if isinstance(value, tuple):
             queue.extend(reversed(value))
         else:
-            queue.extend(getattr(value, name) for name in _inner_fields(value))
+            names = _INNER.get(type(value))
+            queue.extend(getattr(value, name) for name in (_inner_fields(value) if names is None else names))
     return values
 
 
@@ -77,8 +82,9 @@ class Vocabulary:
 
     def local_names(self, kernel: Kernel) -> Names:
         """The names that a device function of `kernel` may still choose: none that its schedule has."""
-        taken = [*_axes(kernel), *kernel.sizes, *(a.name for a in found(kernel.schedule, Access))]
-        taken += [n for s in found(kernel.schedule, Stage) for n in (s.name, s.raw)]
+        values = inside(kernel.schedule)
+        taken = [*_axes(kernel, values), *kernel.sizes, *(v.name for v in values if isinstance(v, Access))]
+        taken += [n for v in values if isinstance(v, Stage) for n in (v.name, v.raw)]
         if isinstance(kernel.schedule, Contraction | Attention):
             taken.append(kernel.schedule.accumulator)
         return Names([*taken, *sorted(self.template)])
@@ -86,32 +92,40 @@ class Vocabulary:
     def legal(self, kernel: Kernel, taken: Iterable[str]) -> Kernel:
         """The same kernel with every name of its schedule, operands, tables, sizes and functions fit for a file that
         has the names `taken` at its top."""
-        other = [a.name for a in found(kernel.schedule, Access)] + [s.name for s in found(kernel.schedule, Stage)]
+        values = inside(kernel.schedule)
+        other = [v.name for v in values if isinstance(v, Access)] + [v.name for v in values if isinstance(v, Stage)]
         other += [o.name for o in kernel.operands] + [t.name for t in kernel.tables] + list(kernel.sizes)
         names = Names(taken)
-        calls = {n: names.fresh(self.legal_name(snake(n))) for n in dict.fromkeys(_called(kernel))}
+        called = _called(values)
+        calls = {fn.name: names.fresh(self.legal_name(snake(fn.name))) for fn in called}
         renamed = {n: names.fresh(self.legal_name(n)) for n in dict.fromkeys(other)}
-        renamed_axes = {n: names.fresh(self.legal_name(n)) for n in dict.fromkeys(_axes(kernel))}
-        ready = _Renaming(self, renamed, renamed_axes, calls).kernel(kernel)
-        return kernel if ready == kernel else ready
+        renamed_axes = {n: names.fresh(self.legal_name(n)) for n in dict.fromkeys(_axes(kernel, values))}
+        same = all(old == new for d in (renamed, renamed_axes) for old, new in d.items())
+        if same and all(calls[fn.name] == snake(fn.name) and self._keeps(fn, calls) for fn in called):
+            return kernel
+        return _Renaming(self, renamed, renamed_axes, calls).kernel(kernel)
+
+    def _keeps(self, fn: ScalarDef, calls: Mapping[str, str]) -> bool:
+        """Whether the parameters of a scalar function are fit as they are."""
+        functions = {*calls.values()}
+        return all(p.name == self.legal_name(p.name) and p.name not in functions for p in fn.params)
 
 
-def _axes(kernel: Kernel) -> list[str]:
-    axes = [a.var for a in found(kernel.schedule, Axis)]
+def _axes(kernel: Kernel, values: Sequence[object]) -> list[str]:
+    axes = [v.var for v in values if isinstance(v, Axis)]
     return [*axes, kernel.schedule.inner] if isinstance(kernel.schedule, Pointwise) else axes
 
 
-def _called(kernel: Kernel) -> list[str]:
-    """Scalar functions that a schedule calls, and those that they call."""
-    names: list[str] = []
-
-    def visit(e: object) -> None:
-        for call in found(e, Apply):
-            names.append(call.fn.name)
-            visit(call.fn.computed or call.fn.body)
-
-    visit(kernel.schedule)
-    return names
+def _called(values: Sequence[object]) -> list[ScalarDef]:
+    """Scalar functions that a schedule calls, and those that they call, each once."""
+    functions: dict[str, ScalarDef] = {}
+    queue = [v.fn for v in values if isinstance(v, Apply)][::-1]
+    while queue:
+        fn = queue.pop()
+        if fn.name not in functions:
+            functions[fn.name] = fn
+            queue.extend(reversed([v.fn for v in inside(fn.computed or fn.body) if isinstance(v, Apply)]))
+    return list(functions.values())
 
 
 class _Renaming:
