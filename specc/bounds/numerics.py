@@ -190,11 +190,12 @@ def triton(storage: Mapping[str, str], instruction: Instruction = AMPERE, tile: 
 
 def cuda(storage: Mapping[str, str], lanes: int = 1, instruction: Instruction = AMPERE, tile: int = 512) -> Numerics:
     """CUDA C++ on a GPU of sm_80 or later, compiled with NVRTC's defaults (no flushing to zero), and on the CPU.
-    `lanes`: threads that share a row of a reduction; the rest as for `triton`."""
+    `lanes`: threads that share a row of a reduction; four share the weights of a softmax, as they do a row of a matrix
+    instruction; the rest as for `triton`."""
     narrow = any(dtype in ("bfloat16", "float16") for dtype in storage.values())
     per_term = max(1.0, instruction.per_term) if narrow else 1.0
     tiles, keys = Tiles(tile, per_term), Tiles(tile, per_term, restarts=True)
-    depth = Depth(tiles, AnyOrder(lanes), keys, AnyOrder(lanes=16), key_block=16)
+    depth = Depth(tiles, AnyOrder(lanes), keys, AnyOrder(lanes=4), key_block=16)
     return Numerics(storage, depth, CUDA_FUNCTIONS, name="cuda")
 
 

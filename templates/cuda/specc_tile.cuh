@@ -31,6 +31,10 @@ struct Tile {
     }
 };
 
+/// Copies of a thread that are printed one after the other: many of whole vectors, few of single elements.
+template <int VEC>
+constexpr int AT_ONCE = VEC > 1 ? 4 : 1;
+
 /// Brings `N` neighbouring elements of a row to shared memory; those after the first `left` become 0. They are there as
 /// those of `copy_async` are.
 template <int N, typename T>
@@ -84,7 +88,7 @@ template <int K, int M, int N, typename T, int RA, int CA, int RB, int CB>
 __device__ __forceinline__ void multiply_rows(real (&sums)[M][N][4], Tile<T, RA, CA> a, int a_row, Tile<T, RB, CB> b,
                                               int b_row) {
     if constexpr (MATRIX<T>) {
-#pragma unroll
+#pragma unroll 2
         for (int k = 0; k < K; k += 16) {
             Pair<T> left[M][4], right[N][2];
 #pragma unroll
@@ -126,20 +130,20 @@ template <int K, int M, int N, typename T, int RA, int CA, int RB, int CB>
 __device__ __forceinline__ void multiply_columns(real (&sums)[M][N][4], Tile<T, RA, CA> a, int a_row, Tile<T, RB, CB> b,
                                                  int b_column) {
     if constexpr (MATRIX<T>) {
-#pragma unroll
+#pragma unroll 2
         for (int k = 0; k < K; k += 16) {
             Pair<T> left[M][4];
 #pragma unroll
             for (int m = 0; m < M; ++m) load_left(left[m], a, a_row + m * 16, k);
-            constexpr int AT_ONCE = N % 2 == 0 ? 2 : 1;  // so that few registers hold second factors
+            constexpr int PART = N % 2 == 0 ? 2 : 1;  // so that few registers hold second factors
 #pragma unroll
-            for (int n = 0; n < N; n += AT_ONCE) {
-                Pair<T> right[AT_ONCE][2];
+            for (int n = 0; n < N; n += PART) {
+                Pair<T> right[PART][2];
                 load_right_transposed(right, b, k, b_column + n * 8);
 #pragma unroll
                 for (int m = 0; m < M; ++m)
 #pragma unroll
-                    for (int i = 0; i < AT_ONCE; ++i) multiply_add(sums[m][n + i], left[m], right[i]);
+                    for (int i = 0; i < PART; ++i) multiply_add(sums[m][n + i], left[m], right[i]);
             }
         }
     } else {
@@ -216,5 +220,92 @@ __device__ __forceinline__ BlockOfProduct block_of_product(int blocks_m, int blo
     const int rest = number - first * blocks_n;
     return {first + rest % group, rest / group};
 }
+
+// ---- attention ---------------------------------------------------------------------------------------------------
+
+/// A block's share of attention: ROWS queries, 16 to a warp, against KEYS keys at a time. WARPS_D warps have the same
+/// queries; they share out the keys of a score, and the columns of the values. E elements of a query and D of a value.
+template <int ROWS_, int KEYS_, int WARPS_D_, int E_, int D_>
+struct AttentionShape {
+    static constexpr int ROWS = ROWS_, KEYS = KEYS_, WARPS_D = WARPS_D_, WARPS = ROWS / 16 * WARPS_D;
+    static constexpr int THREADS = WARPS * WARP;
+    static constexpr int E = int(ceil_div(E_, 16) * 16), D = int(ceil_div(D_, 16 * WARPS_D) * 16 * WARPS_D);
+    static constexpr int WARP_KEYS = KEYS / WARPS_D, WARP_D = D / WARPS_D;
+    static_assert(ROWS % 16 == 0 && KEYS % 16 == 0 && WARP_KEYS % 8 == 0, "warps have whole fragments");
+
+    template <typename T>
+    static constexpr __host__ __device__ int64_t shared_bytes() {
+        const int64_t tiles = (int64_t(ROWS) * E + KEYS * E + KEYS * D + ROWS * KEYS) * sizeof(T);
+        return at_least(tiles, int64_t(ROWS) * spread(D) * sizeof(real));
+    }
+};
+
+/// Which of its rows, keys and columns a warp has.
+template <typename Shape>
+struct WarpOfAttention {
+    int number = int(threadIdx.x) / WARP;
+    int part = number % Shape::WARPS_D;
+    int row = number / Shape::WARPS_D * 16, key = part * Shape::WARP_KEYS, column = part * Shape::WARP_D;
+};
+
+/// Tiles of a block in dynamic shared memory.
+template <typename T, typename Shape>
+struct AttentionTiles {
+    Tile<T, Shape::ROWS, Shape::E> q{dynamic_shared<T>()};
+    Tile<T, Shape::KEYS, Shape::E> k{q.start + q.SIZE};
+    Tile<T, Shape::KEYS, Shape::D> v{k.start + k.SIZE};
+    Tile<T, Shape::ROWS, Shape::KEYS> weights{v.start + v.SIZE};
+};
+
+/// Joins the values of all lanes that have the same two rows of a fragment. `scratch`: shared memory of ROWS·WARPS_D
+/// numbers that nobody else uses until the next barrier but one.
+template <typename Op, typename Shape>
+__device__ __forceinline__ void reduce_rows(real (&values)[2], real* scratch, const WarpOfAttention<Shape>& warp) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+        values[half] = Op::join(values[half], __shfl_xor_sync(EVERY_LANE, values[half], 1));
+        values[half] = Op::join(values[half], __shfl_xor_sync(EVERY_LANE, values[half], 2));
+    }
+    if constexpr (Shape::WARPS_D > 1) {
+        real* const own = scratch + warp.row + fragment_row(0);
+        if (lane_of_warp() % 4 == 0) {
+            own[warp.part * Shape::ROWS] = values[0];
+            own[warp.part * Shape::ROWS + 8] = values[1];
+        }
+        __syncthreads();
+#pragma unroll
+        for (int part = 0; part < Shape::WARPS_D; ++part) {
+            values[0] = part == 0 ? own[0] : Op::join(values[0], own[part * Shape::ROWS]);
+            values[1] = part == 0 ? own[8] : Op::join(values[1], own[part * Shape::ROWS + 8]);
+        }
+    }
+}
+
+/// Positions are cut to this distance from 0, so that 32 bits hold what is computed from them.
+__device__ __forceinline__ int position(int64_t index) {
+    constexpr int64_t FARTHEST = 1 << 30;
+    return int(index < -FARTHEST ? -FARTHEST : index > FARTHEST ? FARTHEST : index);
+}
+
+/// The least `low` and the largest `high` of the threads of a block.
+struct Range {
+    int first, last;
+};
+template <int WARPS>
+__device__ __forceinline__ Range block_range(int low, int high, Range* scratch) {
+#pragma unroll
+    for (int bits = WARP / 2; bits > 0; bits /= 2) {
+        low = min(low, __shfl_xor_sync(EVERY_LANE, low, bits));
+        high = max(high, __shfl_xor_sync(EVERY_LANE, high, bits));
+    }
+    if (lane_of_warp() == 0) scratch[threadIdx.x / WARP] = {low, high};
+    __syncthreads();
+    Range all = scratch[0];
+#pragma unroll
+    for (int n = 1; n < WARPS; ++n) all = {min(all.first, scratch[n].first), max(all.last, scratch[n].last)};
+    return all;
+}
+
+__device__ __forceinline__ bool finite(real x) { return fabs(x) < -Max::neutral(); }
 
 }  // namespace specc

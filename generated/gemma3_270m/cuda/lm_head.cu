@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(Shape::THREADS) lm_head_kernel(const Element* 
         specc::ceil_div(262144, Shape::N));
     const int first_m = block.m * Shape::M, first_n = block.n * Shape::N;
     const auto start = [&](int step) {
-#pragma unroll
+#pragma unroll specc::AT_ONCE<VEC>
         for (int piece = threadIdx.x; piece < Shape::M * PIECES; piece += Shape::THREADS) {
             const int own = first_m + piece / PIECES, k_first = step * Shape::K + piece % PIECES * VEC;
             const int row = min(own, rows - 1), left = own < rows ? 640 - k_first : 0;
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(Shape::THREADS) lm_head_kernel(const Element* 
             specc::bring<VEC>(left_tile(step).at(piece / PIECES, piece % PIECES * VEC), x_ptr + t *
                 x_stride_t + k_first, left);
         }
-#pragma unroll
+#pragma unroll specc::AT_ONCE<VEC>
         for (int piece = threadIdx.x; piece < Shape::N * PIECES; piece += Shape::THREADS) {
             const int own = first_n + piece / PIECES, k_first = step * Shape::K + piece % PIECES * VEC;
             const int n_ = min(own, 262144 - 1), left = own < 262144 ? 640 - k_first : 0;

@@ -23,13 +23,14 @@ __global__ void __launch_bounds__(256) embed_kernel(int index_bytes, const void*
     const int t = row;
     const int64_t tokens = specc::index_at(tokens_ptr, index_bytes, t);
     const bool w_found = tokens >= 0 && tokens < 262144;
+    const real w_valid = w_found ? 1.0f : specc::not_a_number();
     const auto w_row = w_ptr + (w_found ? tokens : 0) * w_stride_tokens;
     const auto y_row = y_ptr + t * y_stride_t;
     const auto w_v = specc::load<VEC>(w_row + i_first);
     specc::Vec<Element, VEC> y_v;
 #pragma unroll
     for (int n = 0; n < VEC; ++n) {
-        const real w = w_found ? specc::to_real(w_v.at[n]) : specc::not_a_number();
+        const real w = specc::to_real(w_v.at[n]) * w_valid;
         const real y = specc::rounded<Element>(real(73.32121111929344)) * w;
         y_v.at[n] = specc::round_to<Element>(y);
     }

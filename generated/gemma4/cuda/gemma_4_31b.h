@@ -42,6 +42,11 @@ int gemma_4_31b_attn_rope_sliding(int type, int index_bytes, const void* x, cons
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+int gemma_4_31b_attn_core_sliding_prefill(int type, int index_bytes, const void* q, const void* k,
+    const void* v, const void* pos, void* o, int64_t T, int64_t L, int64_t q_stride_t, int64_t q_stride_h,
+    int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
+    int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
+
 int gemma_4_31b_attn_o_proj_sliding(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
@@ -84,6 +89,11 @@ int gemma_4_31b_attn_rope_global(int type, int index_bytes, const void* x, const
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+int gemma_4_31b_attn_core_global_prefill(int type, int index_bytes, const void* q, const void* k,
+    const void* v, const void* pos, void* o, int64_t T, int64_t L, int64_t q_stride_t, int64_t q_stride_h,
+    int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
+    int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
+
 int gemma_4_31b_attn_o_proj_global(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
@@ -93,11 +103,7 @@ int gemma_4_31b_final_norm(int type, const void* x, const void* w, void* y, int6
 int gemma_4_31b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 
-/* No kernel for attn_core_sliding_prefill: the cuda target has no template for the attention_prefill schedule */
-
 /* No kernel for attn_core_sliding_decode: the cuda target has no template for the attention_decode schedule */
-
-/* No kernel for attn_core_global_prefill: the cuda target has no template for the attention_prefill schedule */
 
 /* No kernel for attn_core_global_decode: the cuda target has no template for the attention_decode schedule */
 

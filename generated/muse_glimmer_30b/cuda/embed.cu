@@ -24,6 +24,7 @@ __global__ void __launch_bounds__(224) embed_kernel(int index_bytes, const void*
     const int t = row;
     const int64_t tokens = specc::index_at(tokens_ptr, index_bytes, t);
     const bool w_found = tokens >= 0 && tokens < 202048;
+    const real w_valid = w_found ? 1.0f : specc::not_a_number();
     const auto w_row = w_ptr + (w_found ? tokens : 0) * w_stride_tokens;
     const auto y_row = y_ptr + t * y_stride_t;
     specc::Vec<Element, VEC> w_all[PIECES];
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(224) embed_kernel(int index_bytes, const void*
 #pragma unroll
         for (int n = 0; n < VEC; ++n) {
             const int i = i_first + n;
-            const real w = w_found ? specc::to_real(w_all[piece].at[n]) : specc::not_a_number();
+            const real w = specc::to_real(w_all[piece].at[n]) * w_valid;
             const real r1_term = w * w;
             if (i < 6656) r1_part = specc::Sum::join(r1_part, r1_term);
         }
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(224) embed_kernel(int index_bytes, const void*
         specc::Vec<Element, VEC> y_v;
 #pragma unroll
         for (int n = 0; n < VEC; ++n) {
-            const real w = w_found ? specc::to_real(w_all[piece].at[n]) : specc::not_a_number();
+            const real w = specc::to_real(w_all[piece].at[n]) * w_valid;
             const real y = w * r1;
             y_v.at[n] = specc::round_to<Element>(y);
         }

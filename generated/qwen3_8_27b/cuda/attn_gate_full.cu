@@ -73,11 +73,10 @@ extern "C" int qwen3_8_27b_attn_gate_full(int type, const void* o, const void* g
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(o) && specc::aligned(gate) && specc::aligned(y) &&
-            specc::aligned(o_stride_t, sizeof(Element)) && specc::aligned(gate_stride_t, sizeof(Element)) &&
-            specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return attn_gate_full_launch<Element, specc::FULL<Element>>(o, gate, y, o_stride_t,
-            gate_stride_t, y_stride_t, stream, rows);
+        if (specc::aligned(o) && specc::aligned(gate) && specc::aligned(y) && specc::aligned(o_stride_t,
+            sizeof(Element)) && specc::aligned(gate_stride_t, sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element))) return attn_gate_full_launch<Element, specc::FULL<Element>>(o, gate, y,
+            o_stride_t, gate_stride_t, y_stride_t, stream, rows);
         return attn_gate_full_launch<Element, 1>(o, gate, y, o_stride_t, gate_stride_t, y_stride_t,
             stream, rows);
     });

@@ -93,10 +93,10 @@ extern "C" int qwen3_8_27b_attn_qk_norm_full(int type, const void* x, const void
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(w) && specc::aligned(y) &&
-            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) &&
-            specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
-        if (vector) return attn_qk_norm_full_launch<Element, specc::FULL<Element>>(x, w, y, rows_1,
+        if (specc::aligned(x) && specc::aligned(w) && specc::aligned(y) && specc::aligned(x_stride_t,
+            sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element)) && specc::aligned(y_stride_h,
+            sizeof(Element))) return attn_qk_norm_full_launch<Element, specc::FULL<Element>>(x, w, y, rows_1,
             x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
         return attn_qk_norm_full_launch<Element, 1>(x, w, y, rows_1, x_stride_t, x_stride_h, y_stride_t,
             y_stride_h, stream, rows);

@@ -66,10 +66,9 @@ extern "C" int qwen3_8_27b_attn_residual(int type, const void* x, const void* h,
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(h) && specc::aligned(y) &&
-            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(h_stride_t, sizeof(Element)) &&
-            specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return attn_residual_launch<Element, specc::FULL<Element>>(x, h, y, x_stride_t,
+        if (specc::aligned(x) && specc::aligned(h) && specc::aligned(y) && specc::aligned(x_stride_t,
+            sizeof(Element)) && specc::aligned(h_stride_t, sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element))) return attn_residual_launch<Element, specc::FULL<Element>>(x, h, y, x_stride_t,
             h_stride_t, y_stride_t, stream, rows);
         return attn_residual_launch<Element, 1>(x, h, y, x_stride_t, h_stride_t, y_stride_t, stream, rows);
     });

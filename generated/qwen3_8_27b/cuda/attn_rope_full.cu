@@ -100,11 +100,11 @@ extern "C" int qwen3_8_27b_attn_rope_full(int type, int index_bytes, const void*
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(table_) && specc::aligned(y) &&
-            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) &&
-            specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
-        if (vector) return attn_rope_full_launch<Element, specc::FULL<Element>>(index_bytes, x, pos, y,
-            table_, rows_1, x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
+        if (specc::aligned(x) && specc::aligned(table_) && specc::aligned(y) && specc::aligned(x_stride_t,
+            sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element)) && specc::aligned(y_stride_h,
+            sizeof(Element))) return attn_rope_full_launch<Element, specc::FULL<Element>>(index_bytes, x, pos,
+            y, table_, rows_1, x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
         return attn_rope_full_launch<Element, 1>(index_bytes, x, pos, y, table_, rows_1, x_stride_t,
             x_stride_h, y_stride_t, y_stride_h, stream, rows);
     });

@@ -23,13 +23,14 @@ __global__ void __launch_bounds__(256) embed_kernel(int index_bytes, const void*
     const int t = row;
     const int64_t tokens = specc::index_at(tokens_ptr, index_bytes, t);
     const bool w_found = tokens >= 0 && tokens < 248320;
+    const real w_valid = w_found ? 1.0f : specc::not_a_number();
     const auto w_row = w_ptr + (w_found ? tokens : 0) * w_stride_tokens;
     const auto y_row = y_ptr + t * y_stride_t;
     const auto w_v = specc::load<VEC>(w_row + i_first);
     specc::Vec<Element, VEC> y_v;
 #pragma unroll
     for (int n = 0; n < VEC; ++n) {
-        const real w = w_found ? specc::to_real(w_v.at[n]) : specc::not_a_number();
+        const real w = specc::to_real(w_v.at[n]) * w_valid;
         const real y = w;
         y_v.at[n] = specc::round_to<Element>(y);
     }
@@ -66,10 +67,9 @@ extern "C" int qwen3_8_27b_embed(int type, int index_bytes, const void* tokens, 
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(w) && specc::aligned(y) && specc::aligned(w_stride_tokens,
-            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return embed_launch<Element, specc::FULL<Element>>(index_bytes, tokens, w, y,
-            w_stride_tokens, y_stride_t, stream, rows);
+        if (specc::aligned(w) && specc::aligned(y) && specc::aligned(w_stride_tokens, sizeof(Element)) &&
+            specc::aligned(y_stride_t, sizeof(Element))) return embed_launch<Element,
+            specc::FULL<Element>>(index_bytes, tokens, w, y, w_stride_tokens, y_stride_t, stream, rows);
         return embed_launch<Element, 1>(index_bytes, tokens, w, y, w_stride_tokens, y_stride_t, stream, rows);
     });
 }

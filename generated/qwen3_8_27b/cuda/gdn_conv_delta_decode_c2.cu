@@ -69,11 +69,10 @@ extern "C" int qwen3_8_27b_gdn_conv_delta_decode_c2(int type, const void* c, con
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(c) && specc::aligned(x) && specc::aligned(c2) &&
-            specc::aligned(c_stride_b, sizeof(Element)) && specc::aligned(c_stride_d1, sizeof(Element)) &&
-            specc::aligned(x_stride_b, sizeof(Element)) && specc::aligned(c2_stride_b, sizeof(Element)) &&
-            specc::aligned(c2_stride_j, sizeof(Element));
-        if (vector) return gdn_conv_delta_decode_c2_launch<Element, specc::FULL<Element>>(c, x, c2,
+        if (specc::aligned(c) && specc::aligned(x) && specc::aligned(c2) && specc::aligned(c_stride_b,
+            sizeof(Element)) && specc::aligned(c_stride_d1, sizeof(Element)) && specc::aligned(x_stride_b,
+            sizeof(Element)) && specc::aligned(c2_stride_b, sizeof(Element)) && specc::aligned(c2_stride_j,
+            sizeof(Element))) return gdn_conv_delta_decode_c2_launch<Element, specc::FULL<Element>>(c, x, c2,
             c_stride_b, c_stride_d1, x_stride_b, c2_stride_b, c2_stride_j, stream, rows);
         return gdn_conv_delta_decode_c2_launch<Element, 1>(c, x, c2, c_stride_b, c_stride_d1, x_stride_b,
             c2_stride_b, c2_stride_j, stream, rows);

@@ -94,10 +94,10 @@ extern "C" int qwen3_8_27b_gdn_conv_delta_decode_y(int type, const void* c, cons
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(c) && specc::aligned(x) && specc::aligned(y) &&
-            specc::aligned(c_stride_b, sizeof(Element)) && specc::aligned(c_stride_d1, sizeof(Element)) &&
-            specc::aligned(x_stride_b, sizeof(Element)) && specc::aligned(y_stride_b, sizeof(Element));
-        if (vector) return gdn_conv_delta_decode_y_launch<Element, specc::FULL<Element>>(c, x, w, y,
+        if (specc::aligned(c) && specc::aligned(x) && specc::aligned(y) && specc::aligned(c_stride_b,
+            sizeof(Element)) && specc::aligned(c_stride_d1, sizeof(Element)) && specc::aligned(x_stride_b,
+            sizeof(Element)) && specc::aligned(y_stride_b,
+            sizeof(Element))) return gdn_conv_delta_decode_y_launch<Element, specc::FULL<Element>>(c, x, w, y,
             c_stride_b, c_stride_d1, x_stride_b, w_stride_i, y_stride_b, stream, rows);
         return gdn_conv_delta_decode_y_launch<Element, 1>(c, x, w, y, c_stride_b, c_stride_d1, x_stride_b,
             w_stride_i, y_stride_b, stream, rows);

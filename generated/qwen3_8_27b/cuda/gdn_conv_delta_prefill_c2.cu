@@ -66,11 +66,10 @@ extern "C" int qwen3_8_27b_gdn_conv_delta_prefill_c2(int type, const void* c, co
     if (rows == 0 || T == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(c) && specc::aligned(x) && specc::aligned(c2) &&
-            specc::aligned(c_stride_d0, sizeof(Element)) && specc::aligned(x_stride_d0, sizeof(Element)) &&
-            specc::aligned(c2_stride_j, sizeof(Element));
-        if (vector) return gdn_conv_delta_prefill_c2_launch<Element, specc::FULL<Element>>(c, x, c2, T,
-            c_stride_d0, x_stride_d0, c2_stride_j, stream, rows);
+        if (specc::aligned(c) && specc::aligned(x) && specc::aligned(c2) && specc::aligned(c_stride_d0,
+            sizeof(Element)) && specc::aligned(x_stride_d0, sizeof(Element)) && specc::aligned(c2_stride_j,
+            sizeof(Element))) return gdn_conv_delta_prefill_c2_launch<Element, specc::FULL<Element>>(c, x, c2,
+            T, c_stride_d0, x_stride_d0, c2_stride_j, stream, rows);
         return gdn_conv_delta_prefill_c2_launch<Element, 1>(c, x, c2, T, c_stride_d0, x_stride_d0,
             c2_stride_j, stream, rows);
     });

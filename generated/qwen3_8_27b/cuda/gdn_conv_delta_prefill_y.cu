@@ -103,11 +103,10 @@ extern "C" int qwen3_8_27b_gdn_conv_delta_prefill_y(int type, const void* c, con
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(c) && specc::aligned(x) && specc::aligned(y) &&
-            specc::aligned(c_stride_d0, sizeof(Element)) && specc::aligned(x_stride_d0, sizeof(Element)) &&
-            specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return gdn_conv_delta_prefill_y_launch<Element, specc::FULL<Element>>(c, x, w, y,
-            c_stride_d0, x_stride_d0, w_stride_i, y_stride_t, stream, rows);
+        if (specc::aligned(c) && specc::aligned(x) && specc::aligned(y) && specc::aligned(c_stride_d0,
+            sizeof(Element)) && specc::aligned(x_stride_d0, sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element))) return gdn_conv_delta_prefill_y_launch<Element, specc::FULL<Element>>(c, x, w,
+            y, c_stride_d0, x_stride_d0, w_stride_i, y_stride_t, stream, rows);
         return gdn_conv_delta_prefill_y_launch<Element, 1>(c, x, w, y, c_stride_d0, x_stride_d0,
             w_stride_i, y_stride_t, stream, rows);
     });

@@ -152,19 +152,18 @@ extern "C" int qwen3_8_27b_gdn_core_delta_decode(int type, const void* S0, const
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(S0) && specc::aligned(k) && specc::aligned(q) &&
-            specc::aligned(S) && specc::aligned(S0_stride_s, sizeof(specc::Accumulator<Element>)) &&
-            specc::aligned(S0_stride_h, sizeof(specc::Accumulator<Element>)) && specc::aligned(S0_stride_a,
+        if (specc::aligned(S0) && specc::aligned(k) && specc::aligned(q) && specc::aligned(S) &&
+            specc::aligned(S0_stride_s, sizeof(specc::Accumulator<Element>)) && specc::aligned(S0_stride_h,
+            sizeof(specc::Accumulator<Element>)) && specc::aligned(S0_stride_a,
             sizeof(specc::Accumulator<Element>)) && specc::aligned(q_stride_s, sizeof(Element)) &&
             specc::aligned(q_stride_d1, sizeof(Element)) && specc::aligned(k_stride_s, sizeof(Element)) &&
             specc::aligned(k_stride_d1, sizeof(Element)) && specc::aligned(S_stride_s,
             sizeof(specc::Accumulator<Element>)) && specc::aligned(S_stride_h,
             sizeof(specc::Accumulator<Element>)) && specc::aligned(S_stride_a,
-            sizeof(specc::Accumulator<Element>));
-        if (vector) return gdn_core_delta_decode_launch<Element, specc::FULL<Element>>(S0, q, k, v, alpha,
-            beta, S, o, S0_stride_s, S0_stride_h, S0_stride_a, q_stride_s, q_stride_d1, k_stride_s,
-            k_stride_d1, v_stride_s, v_stride_h, alpha_stride_s, beta_stride_s, S_stride_s, S_stride_h,
-            S_stride_a, o_stride_s, o_stride_h, stream, rows);
+            sizeof(specc::Accumulator<Element>))) return gdn_core_delta_decode_launch<Element,
+            specc::FULL<Element>>(S0, q, k, v, alpha, beta, S, o, S0_stride_s, S0_stride_h, S0_stride_a,
+            q_stride_s, q_stride_d1, k_stride_s, k_stride_d1, v_stride_s, v_stride_h, alpha_stride_s,
+            beta_stride_s, S_stride_s, S_stride_h, S_stride_a, o_stride_s, o_stride_h, stream, rows);
         return gdn_core_delta_decode_launch<Element, 1>(S0, q, k, v, alpha, beta, S, o, S0_stride_s,
             S0_stride_h, S0_stride_a, q_stride_s, q_stride_d1, k_stride_s, k_stride_d1, v_stride_s,
             v_stride_h, alpha_stride_s, beta_stride_s, S_stride_s, S_stride_h, S_stride_a, o_stride_s,

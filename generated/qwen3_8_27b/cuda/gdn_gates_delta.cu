@@ -98,13 +98,13 @@ extern "C" int qwen3_8_27b_gdn_gates_delta(int type, const void* a, const void* 
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(A_log) && specc::aligned(a) && specc::aligned(dt_bias) &&
-            specc::aligned(b) && specc::aligned(alpha) && specc::aligned(beta) && specc::aligned(a_stride_t,
-            sizeof(Element)) && specc::aligned(b_stride_t, sizeof(Element)) && specc::aligned(alpha_stride_t,
+        if (specc::aligned(A_log) && specc::aligned(a) && specc::aligned(dt_bias) && specc::aligned(b) &&
+            specc::aligned(alpha) && specc::aligned(beta) && specc::aligned(a_stride_t, sizeof(Element)) &&
+            specc::aligned(b_stride_t, sizeof(Element)) && specc::aligned(alpha_stride_t,
             sizeof(specc::Accumulator<Element>)) && specc::aligned(beta_stride_t,
-            sizeof(specc::Accumulator<Element>));
-        if (vector) return gdn_gates_delta_launch<Element, specc::FULL<Element>>(a, b, A_log, dt_bias,
-            alpha, beta, a_stride_t, b_stride_t, alpha_stride_t, beta_stride_t, stream, rows);
+            sizeof(specc::Accumulator<Element>))) return gdn_gates_delta_launch<Element,
+            specc::FULL<Element>>(a, b, A_log, dt_bias, alpha, beta, a_stride_t, b_stride_t, alpha_stride_t,
+            beta_stride_t, stream, rows);
         return gdn_gates_delta_launch<Element, 1>(a, b, A_log, dt_bias, alpha, beta, a_stride_t,
             b_stride_t, alpha_stride_t, beta_stride_t, stream, rows);
     });

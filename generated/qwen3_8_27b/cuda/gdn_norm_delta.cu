@@ -111,13 +111,12 @@ extern "C" int qwen3_8_27b_gdn_norm_delta(int type, const void* x, const void* z
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(z) && specc::aligned(w) &&
-            specc::aligned(y) && specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h,
-            sizeof(Element)) && specc::aligned(z_stride_t, sizeof(Element)) && specc::aligned(z_stride_h,
-            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h,
-            sizeof(Element));
-        if (vector) return gdn_norm_delta_launch<Element, specc::FULL<Element>>(x, z, w, y, x_stride_t,
-            x_stride_h, z_stride_t, z_stride_h, y_stride_t, y_stride_h, stream, rows);
+        if (specc::aligned(x) && specc::aligned(z) && specc::aligned(w) && specc::aligned(y) &&
+            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) &&
+            specc::aligned(z_stride_t, sizeof(Element)) && specc::aligned(z_stride_h, sizeof(Element)) &&
+            specc::aligned(y_stride_t, sizeof(Element)) && specc::aligned(y_stride_h,
+            sizeof(Element))) return gdn_norm_delta_launch<Element, specc::FULL<Element>>(x, z, w, y,
+            x_stride_t, x_stride_h, z_stride_t, z_stride_h, y_stride_t, y_stride_h, stream, rows);
         return gdn_norm_delta_launch<Element, 1>(x, z, w, y, x_stride_t, x_stride_h, z_stride_t,
             z_stride_h, y_stride_t, y_stride_h, stream, rows);
     });

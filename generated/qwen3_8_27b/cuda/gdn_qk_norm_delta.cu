@@ -88,11 +88,10 @@ extern "C" int qwen3_8_27b_gdn_qk_norm_delta(int type, const void* x, void* y, i
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(y) && specc::aligned(x_stride_t,
-            sizeof(Element)) && specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t,
-            sizeof(Element)) && specc::aligned(y_stride_h, sizeof(Element));
-        if (vector) return gdn_qk_norm_delta_launch<Element, specc::FULL<Element>>(x, y, x_stride_t,
-            x_stride_h, y_stride_t, y_stride_h, stream, rows);
+        if (specc::aligned(x) && specc::aligned(y) && specc::aligned(x_stride_t, sizeof(Element)) &&
+            specc::aligned(x_stride_h, sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element)) &&
+            specc::aligned(y_stride_h, sizeof(Element))) return gdn_qk_norm_delta_launch<Element,
+            specc::FULL<Element>>(x, y, x_stride_t, x_stride_h, y_stride_t, y_stride_h, stream, rows);
         return gdn_qk_norm_delta_launch<Element, 1>(x, y, x_stride_t, x_stride_h, y_stride_t, y_stride_h,
             stream, rows);
     });

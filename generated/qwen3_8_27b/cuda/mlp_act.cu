@@ -74,10 +74,9 @@ extern "C" int qwen3_8_27b_mlp_act(int type, const void* gu, void* y, int64_t T,
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(gu) && specc::aligned(y) && specc::aligned(gu_stride_t,
-            sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return mlp_act_launch<Element, specc::FULL<Element>>(gu, y, gu_stride_t, y_stride_t,
-            stream, rows);
+        if (specc::aligned(gu) && specc::aligned(y) && specc::aligned(gu_stride_t, sizeof(Element)) &&
+            specc::aligned(y_stride_t, sizeof(Element))) return mlp_act_launch<Element,
+            specc::FULL<Element>>(gu, y, gu_stride_t, y_stride_t, stream, rows);
         return mlp_act_launch<Element, 1>(gu, y, gu_stride_t, y_stride_t, stream, rows);
     });
 }

@@ -90,9 +90,9 @@ extern "C" int qwen3_8_27b_post_attn_norm(int type, const void* x, const void* w
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
-        const bool vector = specc::aligned(x) && specc::aligned(w) && specc::aligned(y) &&
-            specc::aligned(x_stride_t, sizeof(Element)) && specc::aligned(y_stride_t, sizeof(Element));
-        if (vector) return post_attn_norm_launch<Element, specc::FULL<Element>>(x, w, y, x_stride_t,
+        if (specc::aligned(x) && specc::aligned(w) && specc::aligned(y) && specc::aligned(x_stride_t,
+            sizeof(Element)) && specc::aligned(y_stride_t,
+            sizeof(Element))) return post_attn_norm_launch<Element, specc::FULL<Element>>(x, w, y, x_stride_t,
             y_stride_t, stream, rows);
         return post_attn_norm_launch<Element, 1>(x, w, y, x_stride_t, y_stride_t, stream, rows);
     });

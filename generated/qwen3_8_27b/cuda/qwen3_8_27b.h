@@ -27,6 +27,9 @@ int qwen3_8_27b_embed(int type, int index_bytes, const void* tokens, const void*
 int qwen3_8_27b_input_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
+int qwen3_8_27b_gdn_in_proj_delta(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int qwen3_8_27b_gdn_conv_delta_prefill_c2(int type, const void* c, const void* x, void* c2, int64_t T,
     int64_t c_stride_d0, int64_t x_stride_d0, int64_t c2_stride_j, cudaStream_t stream);
 
@@ -63,6 +66,12 @@ int qwen3_8_27b_gdn_norm_delta(int type, const void* x, const void* z, const voi
     int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h, int64_t y_stride_t,
     int64_t y_stride_h, cudaStream_t stream);
 
+int qwen3_8_27b_gdn_out_proj_delta(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_attn_qkv_proj_full(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int qwen3_8_27b_attn_qk_norm_full(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h,
     cudaStream_t stream);
@@ -72,8 +81,16 @@ int qwen3_8_27b_attn_rope_full(int type, int index_bytes, const void* x, const v
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+int qwen3_8_27b_attn_core_full_prefill(int type, int index_bytes, const void* q, const void* k,
+    const void* v, const void* pos, void* o, int64_t T, int64_t L, int64_t q_stride_t, int64_t q_stride_h,
+    int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
+    int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
+
 int qwen3_8_27b_attn_gate_full(int type, const void* o, const void* gate, void* y, int64_t T,
     int64_t o_stride_t, int64_t gate_stride_t, int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_attn_o_proj_full(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int qwen3_8_27b_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
@@ -81,8 +98,14 @@ int qwen3_8_27b_attn_residual(int type, const void* x, const void* h, void* y, i
 int qwen3_8_27b_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+int qwen3_8_27b_mlp_gate_up(int type, const void* x, const void* w, void* y, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
+
 int qwen3_8_27b_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
+
+int qwen3_8_27b_mlp_down(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
+    int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
 int qwen3_8_27b_mlp_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
@@ -90,25 +113,12 @@ int qwen3_8_27b_mlp_residual(int type, const void* x, const void* h, void* y, in
 int qwen3_8_27b_final_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
-/* No kernel for gdn_in_proj_delta: the cuda target has no template for the contraction schedule */
+int qwen3_8_27b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
+    int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 
 /* No kernel for gdn_core_delta_prefill: the cuda target has no template for the recurrence schedule */
 
-/* No kernel for gdn_out_proj_delta: the cuda target has no template for the contraction schedule */
-
-/* No kernel for attn_qkv_proj_full: the cuda target has no template for the contraction schedule */
-
-/* No kernel for attn_core_full_prefill: the cuda target has no template for the attention_prefill schedule */
-
 /* No kernel for attn_core_full_decode: the cuda target has no template for the attention_decode schedule */
-
-/* No kernel for attn_o_proj_full: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_gate_up: the cuda target has no template for the contraction schedule */
-
-/* No kernel for mlp_down: the cuda target has no template for the contraction schedule */
-
-/* No kernel for lm_head: the cuda target has no template for the contraction schedule */
 
 #ifdef __cplusplus
 }

@@ -82,13 +82,13 @@ def gdn_core_delta_prefill_kernel(
     CHUNK: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ):
-    """One program: BLOCK_V columns of values of one head's state, through all steps, CHUNK of them at a time.
+    """One program: BLOCK_V values of one head's state, through all steps, CHUNK of them at a time.
 
     Decays are multiplied up step by step and never divided, so one that is 0 forgets and nothing else.
     """
     h = tl.program_id(0)
-    a = (tl.program_id(1) * BLOCK_V + tl.arange(0, BLOCK_V))[None, :]
-    a_in = a < 128 if 128 % BLOCK_V != 0 else tl.full((1, BLOCK_V), True, tl.int1)
+    a = (tl.program_id(1) * BLOCK_V + tl.arange(0, BLOCK_V))[:, None]
+    a_in = a < 128 if 128 % BLOCK_V != 0 else tl.full((BLOCK_V, 1), True, tl.int1)
     alpha_row = alpha_ptr + h
     k_row = k_ptr + (h // 3) * k_stride_d1
     beta_row = beta_ptr + h
@@ -98,13 +98,13 @@ def gdn_core_delta_prefill_kernel(
     o_row = o_ptr + h * o_stride_h
     S_row = S_ptr + h * S_stride_h
     b = tl.arange(0, 64)
-    S0 = tl.load(S0_row + a * S0_stride_a + b[:, None], mask=a_in, other=0.0).to(tl.float32)
+    S0 = tl.load(S0_row + a * S0_stride_a + b[None, :], mask=a_in, other=0.0).to(tl.float32)
     state = S0
-    state_0 = state + tl.zeros((64, BLOCK_V), tl.float32)
+    state_0 = state + tl.zeros((BLOCK_V, 64), tl.float32)
     b = 64 + tl.arange(0, 64)
-    S0 = tl.load(S0_row + a * S0_stride_a + b[:, None], mask=a_in, other=0.0).to(tl.float32)
+    S0 = tl.load(S0_row + a * S0_stride_a + b[None, :], mask=a_in, other=0.0).to(tl.float32)
     state = S0
-    state_1 = state + tl.zeros((64, BLOCK_V), tl.float32)
+    state_1 = state + tl.zeros((BLOCK_V, 64), tl.float32)
     step = tl.arange(0, CHUNK)
     for start in range(0, T, CHUNK):
         t = start + step
@@ -112,80 +112,80 @@ def gdn_core_delta_prefill_kernel(
         alpha = tl.load(alpha_row + t * alpha_stride_t, mask=t_in, other=0.0).to(tl.float32)
         beta = tl.load(beta_row + t * beta_stride_t, mask=t_in, other=0.0).to(tl.float32)
         v = tl.load(
-            v_row + t[:, None].to(tl.int64) * v_stride_t + a,
-            mask=t_in[:, None] & a_in,
+            v_row + t[None, :].to(tl.int64) * v_stride_t + a,
+            mask=t_in[None, :] & a_in,
             other=0.0,
         ).to(tl.float32)
         decay = tl.where(t_in, alpha, 1.0)
         rate = tl.where(t_in, beta, 0.0)
-        added = beta[:, None] * v
-        added = tl.where(t_in[:, None] & a_in, added, 0.0)
-        # since[t]: all decays up to t; fade[t, s]: those after s.
-        since = tl.cumprod(decay, 0)
-        earlier = step[:, None] > step[None, :]
-        fade = tl.cumprod(tl.where(earlier, decay[:, None], 1.0), 0)
-        fade = tl.where(step[:, None] >= step[None, :], fade, 0.0)
+        added = beta[None, :] * v
+        added = tl.where(t_in[None, :] & a_in, added, 0.0)
+        # since[t]: all decays up to t; fade[s, t]: those after s.
+        since = tl.cumprod(decay, 0)[None, :]
+        later = step[None, :] > step[:, None]
+        fade = tl.cumprod(tl.where(later, decay[None, :], 1.0), 1)
+        fade = tl.where(step[None, :] >= step[:, None], fade, 0.0)
         # What each step finds in the state before it, decayed: a triangular system, solved from the first step on.
-        finds = tl.zeros((CHUNK, BLOCK_V), tl.float32)
+        finds = tl.zeros((BLOCK_V, CHUNK), tl.float32)
         meets = tl.zeros((CHUNK, CHUNK), tl.float32)
         b = tl.arange(0, 64)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        finds = exact_dot(k, state_0, finds)
+        finds = exact_dot(state_0, tl.trans(k), finds)
         meets = exact_dot(k, tl.trans(k), meets)
         b = 64 + tl.arange(0, 64)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        finds = exact_dot(k, state_1, finds)
+        finds = exact_dot(state_1, tl.trans(k), finds)
         meets = exact_dot(k, tl.trans(k), meets)
-        meets = tl.where(earlier, fade * meets, 0.0)
-        finds = exact_dot(meets, added, since[:, None] * finds)
-        pull = meets * rate[None, :]
+        meets = tl.where(later, fade * meets, 0.0)
+        finds = exact_dot(added, meets, since * finds)
+        pull = meets * rate[:, None]
         for pivot in range(CHUNK - 1):
-            solved = tl.sum(tl.where((step == pivot)[:, None], finds, 0.0), 0)
-            finds -= tl.sum(tl.where((step == pivot)[None, :], pull, 0.0), 1)[:, None] * solved[None, :]
-        gone = rate[:, None] * finds
+            solved = tl.sum(tl.where((step == pivot)[None, :], finds, 0.0), 1)
+            finds -= solved[:, None] * tl.sum(tl.where((step == pivot)[:, None], pull, 0.0), 0)[None, :]
+        gone = rate[None, :] * finds
         added -= gone
-        acc = tl.zeros((CHUNK, BLOCK_V), tl.float32)
+        acc = tl.zeros((BLOCK_V, CHUNK), tl.float32)
         meets = tl.zeros((CHUNK, CHUNK), tl.float32)
         b = tl.arange(0, 64)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
         q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        acc = exact_dot(q, state_0, acc)
-        meets = exact_dot(q, tl.trans(k), meets)
+        acc = exact_dot(state_0, tl.trans(q), acc)
+        meets = exact_dot(k, tl.trans(q), meets)
         b = 64 + tl.arange(0, 64)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
         q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        acc = exact_dot(q, state_1, acc)
-        meets = exact_dot(q, tl.trans(k), meets)
-        acc = exact_dot(fade * meets, added, since[:, None] * acc)
+        acc = exact_dot(state_1, tl.trans(q), acc)
+        meets = exact_dot(k, tl.trans(q), meets)
+        acc = exact_dot(added, fade * meets, since * acc)
         o = acc
-        tl.store(o_row + t[:, None] * o_stride_t + a, o.to(o_ptr.dtype.element_ty), mask=t_in[:, None] & a_in)
-        left = tl.sum(tl.where((step == CHUNK - 1)[:, None], fade, 0.0), 0)[:, None]
-        faded = tl.sum(tl.where(step == CHUNK - 1, since, 0.0), 0)
+        tl.store(o_row + t[None, :] * o_stride_t + a, o.to(o_ptr.dtype.element_ty), mask=t_in[None, :] & a_in)
+        left = tl.sum(tl.where((step == CHUNK - 1)[None, :], fade, 0.0), 1)[None, :]
+        faded = tl.sum(tl.where((step == CHUNK - 1)[None, :], since, 0.0), 1)[:, None]
         added *= left
         b = tl.arange(0, 64)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        state_0 = exact_dot(tl.trans(k), added, state_0 * faded)
+        state_0 = exact_dot(added, k, state_0 * faded)
         b = 64 + tl.arange(0, 64)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        state_1 = exact_dot(tl.trans(k), added, state_1 * faded)
+        state_1 = exact_dot(added, k, state_1 * faded)
     b = tl.arange(0, 64)
-    tl.store(S_row + a * S_stride_a + b[:, None], state_0.to(S_ptr.dtype.element_ty), mask=a_in)
+    tl.store(S_row + a * S_stride_a + b[None, :], state_0.to(S_ptr.dtype.element_ty), mask=a_in)
     b = 64 + tl.arange(0, 64)
-    tl.store(S_row + a * S_stride_a + b[:, None], state_1.to(S_ptr.dtype.element_ty), mask=a_in)
+    tl.store(S_row + a * S_stride_a + b[None, :], state_1.to(S_ptr.dtype.element_ty), mask=a_in)
 
 
 CONFIGS: Configs = {
     "sm_80": {
-        2: (Config(None, 4, 1, {"CHUNK": 64, "BLOCK_V": 32}),),
-        4: (Config(None, 4, 1, {"CHUNK": 32, "BLOCK_V": 32}),),
+        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
+        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
     },
     "sm_90": {
-        2: (Config(None, 4, 1, {"CHUNK": 64, "BLOCK_V": 32}),),
-        4: (Config(None, 4, 1, {"CHUNK": 32, "BLOCK_V": 32}),),
+        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
+        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
     },
     "sm_100": {
-        2: (Config(None, 4, 1, {"CHUNK": 64, "BLOCK_V": 32}),),
-        4: (Config(None, 4, 1, {"CHUNK": 32, "BLOCK_V": 32}),),
+        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
+        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
     },
 }
 

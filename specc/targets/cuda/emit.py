@@ -10,6 +10,7 @@ from specc.resources import shipped
 from specc.targets.about import about
 from specc.targets.cuda.emit_contraction import contraction_slots
 from specc.targets.cuda.emit_pointwise import pointwise_slots
+from specc.targets.cuda.emit_prefill import prefill_slots
 from specc.targets.cuda.emit_row_reduction import row_reduction_slots
 from specc.targets.cuda.names import legal
 from specc.targets.cuda.printer import function_source
@@ -27,6 +28,7 @@ SLOTS: Mapping[str, Callable[[Kernel], Slots]] = {
     "row_reduction": row_reduction_slots,
 }
 TILED: Mapping[str, Callable[[Kernel, str], Slots]] = {
+    "attention_prefill": prefill_slots,
     "contraction": contraction_slots,
 }
 """Schedules with tiles from a table, by architecture. A schedule that is neither here nor above has no CUDA file."""

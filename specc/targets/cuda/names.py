@@ -28,7 +28,9 @@ TEMPLATE = (
     "VEC", "WARPS", "LANES", "ROWS", "PIECES", "acc", "element", "index_bytes", "lane", "left", "n", "part", "parts",
     "Left", "Right", "Shape", "STEPS", "STRIDE", "across", "column", "factor", "left_tile", "own", "results", "right",
     "right_tile", "shared", "start", "step", "strand", "sum", "sums", "warp", "warp_m", "warp_n", "first_m", "first_n",
-    "first_column", "kernels", "COLUMNS",
+    "first_column", "kernels", "COLUMNS", "base", "bring_keys", "bring_values", "dot", "ends", "fade", "first", "good",
+    "half", "high", "largest", "last", "least", "low", "most", "score", "scores", "seen_keys", "share", "tiles", "top",
+    "total", "weight", "run", "run_few",
     "grid", "block", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
 )  # fmt: skip
 DERIVED = re.compile(

@@ -49,7 +49,8 @@ class Slots:
     """Dynamic shared memory of a block, in C++."""
     complete: bool = False
     """Whether `launch` holds the launches themselves, of kernels in a namespace `kernels`, and returns."""
-
+    summed: tuple[str, ...] = ()
+    """Sizes that, when they are 0, leave results to be written all the same."""
     others: Callable[[int], tuple[Instance, ...]] | None = None
     """Instances of the kernels for a storage type of so many bytes, where they are not `NAME_kernel<Element, VEC>`."""
 

@@ -11,8 +11,8 @@ from specc.targets.tile_table import Config, Forms, TileTable, parse_table
 FORMS = Forms(
     {
         "contraction": ("BLOCK_M", "BLOCK_N", "BLOCK_K", "WARPS_M", "GROUP_M"),
-        "attention_prefill": ("BLOCK_T", "BLOCK_L", "WARPS_T"),
-        "attention_decode": ("BLOCK_L", "WARPS_T", "SPLITS"),
+        "attention_prefill": ("BLOCK_T", "BLOCK_L"),
+        "attention_decode": ("BLOCK_L", "SPLITS"),
         "recurrence": ("CHUNK", "BLOCK_V"),
     },
     {

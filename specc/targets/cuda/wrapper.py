@@ -110,7 +110,8 @@ def _checks(ready: Kernel, slots: Slots) -> list[str]:
         lines.append("if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;")
     lines.append(f"const int64_t rows = {slots.rows};")
     lines.append("if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;")
-    empty = " || ".join(["rows == 0", *(f"{s} == 0" for s in ready.sizes if s not in slots.rows.split())])
+    others = [s for s in ready.sizes if s not in (*slots.rows.split(), *slots.summed)]
+    empty = " || ".join(["rows == 0", *(f"{s} == 0" for s in others)])
     return [*lines, f"if ({empty}) return cudaSuccess;"]
 
 

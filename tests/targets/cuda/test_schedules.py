@@ -8,22 +8,28 @@ import numpy as np
 import pytest
 import torch
 
+from specc.bounds.numerics import cuda
 from specc.evidence.check import Status, check_kernel
 from specc.evidence.draw import draw
 from specc.evidence.execute import CudaExecutor
+from specc.evidence.judge import judge
 from specc.evidence.store import exact_values, stored
 from specc.evidence.strategy import pinned
+from specc.ir import Role
 from specc.kernels import Kernel
 from specc.oracle import evaluate
 from specc.targets.cuda.target import run
+from tests.evidence.planted import HEADS, Node, library, nat
 from tests.evidence.planted import NODES as SHIPPED
-from tests.evidence.planted import Node, library, nat
 from tests.evidence.test_meaning import REAL
 
 NODES = {
     "lmHead": SHIPPED["lmHead"],
     "linear, no side a multiple of a vector": Node("linear", {"K": nat(77), "N": nat(37)}),
     "gateUp, weights in two operands": Node("gateUp", {"K": nat(200), "I": nat(65)}),
+    "slidingGQA": SHIPPED["slidingGQA"],
+    "causalGQA, heads of 80": Node("causalGQA", {**HEADS, "D": nat(80)}, ()),
+    "causalGQA, heads of two warps": Node("causalGQA", {**HEADS, "D": nat(288)}, ()),
 }
 
 
@@ -35,6 +41,23 @@ def kernel(name: str) -> Kernel:
 def test_a_kernel_is_verified(name: str) -> None:
     report = check_kernel(kernel(name), CudaExecutor(), examples=3, number=2)
     assert report.status is Status.VERIFIED, report.counterexample or report.reason
+
+
+def test_a_value_that_a_row_does_not_see_takes_no_part_in_it() -> None:
+    own = kernel("causalGQA, heads of 80")
+    generator = torch.Generator().manual_seed(3)
+    tensors = {n: torch.randn(5, heads, 80, generator=generator) for n, heads in (("q", 4), ("k", 2), ("v", 2))}
+    tensors |= {"pos": torch.arange(5)}
+    tensors["v"][3, 0], tensors["v"][4, 1] = float("nan"), float("inf")
+    outputs, _ = run(own, tensors)
+    clean = torch.isfinite(outputs["o"])
+    unseen = torch.tensor([[row < 3, row < 4] for row in range(5)]).repeat_interleave(2, 1)
+    assert torch.equal(clean.all(-1), unseen) and torch.equal(clean.any(-1), unseen)
+    exact = {n: t.numpy().astype(np.float64 if n != "pos" else np.int64) for n, t in tensors.items()}
+    numerics = cuda({str(role): "float32" for role in Role})
+    found = {n: t.to(torch.float64).numpy() for n, t in outputs.items()}
+    written = {"o": np.argwhere(clean.numpy())}
+    assert judge(own, exact, found, written, numerics, {"T": 5, "L": 5}, "float32").count == 0
 
 
 @pytest.mark.slow
