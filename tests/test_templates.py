@@ -20,6 +20,8 @@ OWN = {
     "attention_loop.py.j2": {"exp"},
     "attention_decode.py.j2": {"exp"},
     "attention_prefill.py.j2": {"exp"},
+    "attention.j2": {"exp"},
+    "attention_prefill.cu.j2": {"exp"},
     "weights.py.j2": {"sqrt"},
 }
 """The online softmax of the attention schedules; the scale of random weights."""
