@@ -33,9 +33,9 @@ def require_heads(name: str, shape: Sequence[int], written: Written, axis: int, 
         raise Incomplete(f"{total - found} of {total} elements of {name} at heads {list(heads)} were never written")
 
 
-def require_corners(name: str, shape: Sequence[int], written: Written) -> None:
+def require_corners(name: str, shape: Sequence[int], written: Written, narrowest: int = NARROWEST) -> None:
     """For a launch of which the first, the last and some more programs ran. Raises Incomplete unless the first and the
-    last element were written, and the columns that were lie in whole tiles."""
+    last element were written, and the columns that were lie in whole tiles, none narrower than `narrowest`."""
     for corner in (np.zeros(len(shape), np.int64), np.array(shape) - 1):
         if not np.any(np.all(written == corner, axis=1)):
             raise Incomplete(f"{name}{[int(c) for c in corner]} was never written")
@@ -45,5 +45,5 @@ def require_corners(name: str, shape: Sequence[int], written: Written) -> None:
     lengths = np.diff(np.concatenate([starts[:1] * 0, breaks + 1, [len(columns)]]))
     inner = [int(n) for start, n in zip(starts, lengths, strict=True) if start + n != shape[-1]]
     tile = math.gcd(*(int(s) for s in starts), *inner)
-    if tile and tile < NARROWEST:
+    if tile and tile < narrowest:
         raise Incomplete(f"columns {starts.tolist()[:4]} and on of {name} are written in runs of {inner[:4]}")

@@ -17,11 +17,11 @@ from specc.bounds.numerics import torch as torch_numerics
 from specc.bounds.numerics import triton as triton_numerics
 from specc.evidence.case import Case
 from specc.evidence.check import Ran
-from specc.evidence.coverage import require_all, require_corners, require_heads
+from specc.evidence.coverage import NARROWEST, require_all, require_corners, require_heads
 from specc.ir import Role
 from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, Recurrent, RowReduction
 from specc.lower.lower import stores
-from specc.ops import Num, Var
+from specc.ops import Num, Var, free_vars
 
 Program = tuple[int, int, int]
 
@@ -159,7 +159,16 @@ def _require(
     elif isinstance(schedule, Attention) and schedule.decode:
         require_heads(name, shape, written, 1, sampler.heads(schedule.head_map))
     else:
-        require_corners(name, shape, written)
+        require_corners(name, shape, written, 1 if _one_a_row(kernel, name) else NARROWEST)
+
+
+def _one_a_row(kernel: Kernel, name: str) -> bool:
+    """Whether a result of a row reduction is one value a row, so that a program owns as many as it has rows."""
+    schedule = kernel.schedule
+    if not isinstance(schedule, RowReduction):
+        return False
+    store = next(s for s in schedule.stores if s.operand == name)
+    return all(schedule.inner.var not in free_vars(i) for i in store.indices)
 
 
 def work_per_program(kernel: Kernel) -> int:

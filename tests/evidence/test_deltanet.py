@@ -26,6 +26,7 @@ NODES = {
     "gatedDeltaRule": (HEADS, ("S0",)),
     "gatedDeltaRule from 0": (HEADS, ()),
     "gdnStep": (HEADS, ()),
+    "gdnStep of many rows": ({"Hv": nat(4), "Hk": nat(2), "Dk": nat(128), "Dv": nat(64)}, ()),
     "causalConvSiluFrom": (CONV, ()),
     "causalConvSiluStep": (CONV, ()),
     "gdnGates": ({"H": nat(6)}, ()),
