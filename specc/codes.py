@@ -105,6 +105,9 @@ CODES: dict[str, str] = {
     "E520": "A model takes an input that a text alone does not give.",
     "E521": "The official class cannot be built from the configuration of the spec, or holds other tensors.",
     "E522": "No small sizes fit a model.",
+    "E530": "A model file gives no model: it cannot be loaded, raises, or has no `build`.",
+    "E531": "A model file gives something else than is wanted, or changes what it was given.",
+    "E532": "A model file goes past a bound of time, memory or output, or does not stay the process that it is.",
     # Tiles
     "E901": "The tile table has no row for a kernel.",
     "E902": "A tile table cannot be read, or a row of it is wrong.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ EXACT = "float64"
 
 def verify(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A spec by its path or key.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A model of your own: a Python file with `build`.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of weights and texts; a new one when not given.", min=0)
     ] = None,
@@ -27,18 +31,25 @@ def verify(
     dtype: Annotated[
         str, typer.Option(help="float64: the formulas. The type of the profile: how far its rounding is from float64.")
     ] = EXACT,
+    timeout: Annotated[int, typer.Option(help="Seconds that FILE may run.", min=1)] = 300,
+    memory: Annotated[int, typer.Option(help="GiB of memory that FILE may take.", min=1)] = 4,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
-    """Hold a spec against the official implementation, layer by layer in float64."""
+    """Hold a spec against the official implementation, or your own, layer by layer in float64."""
     # The matrices are small: threads only get into each other's way.
     for library in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(library, "1")
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     from specc.api import load
-    from specc.verify import report, rounding
+    from specc.verify import report, rounding, user_report
+    from specc.verify.user import Bounds
 
     spec = load(model)
     number = _new_seed() if seed is None else seed
+    if file is not None:
+        verdict = user_report.verify_file(spec, file, number, Bounds(timeout, memory << 30), draws, lift)
+        _finish(verdict.ok, user_report.values(verdict) if json else user_report.lines(verdict))
+        return
     if dtype == EXACT:
         found = report.verify(spec, number, draws, lift)
         _finish(found.ok, report.values(found) if json else report.lines(found))
