@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from specc import pipeline
-from specc.ahead import ARCHITECTURES, Compiled, compile_job, compile_model, jobs, run_jobs
+from specc.ahead import ARCHITECTURES, Compiled, compilable, compile_job, compile_model, jobs, run_jobs
 from specc.cli import compile as report
 from specc.cli import run
 from specc.diagnostics import SpecError
@@ -72,7 +72,7 @@ def test_the_command_fails_when_a_launch_is_not_good(
 ) -> None:
     bad = replace(compiled[0], report=None, error="out of registers")
     for found, status in ((compiled, 0), ([*compiled, bad], 1)):
-        monkeypatch.setattr(report, "compile_model", lambda *_, found=found: iter(found))
+        monkeypatch.setattr(report, "compile_model", lambda *_, found=found, **__: iter(found))
         assert run(["build", str(TINY), "--out", str(tmp_path), "--compile", "sm_90"]) == status
     assert "out of registers" in capsys.readouterr().out
     assert run(["build", str(TINY), "--out", str(tmp_path), "--compile", "sm_90", "--json"]) == 1
@@ -116,3 +116,30 @@ def test_every_kernel_of_gemma4_compiles_with_the_oldest_triton(tmp_path: Path) 
     found = json.loads(done.stdout)["compiled"]
     assert {c.get("compiler", "3.6.0") for c in found} == {"3.6.0"}
     assert [(c["file"], c["arch"], c["error"]) for c in found if c["error"]] == []
+
+
+def test_cuda_kernels_stand_in_the_same_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path)
+    assert run(["build", str(TINY), "--out", out, "--target", "cuda", "--compile", "sm_90"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    norm = next(line.split() for line in lines if line.startswith("norm1 <8>"))
+    assert norm[2] == "sm_90" and norm[7] == "0" and norm[9].split("/")[0] == norm[9].split("/")[1] != "0"
+    assert any(line.startswith("norm1 <1>") for line in lines)
+    assert lines[-1].endswith("launches compiled, 0 not good")
+
+
+def test_without_nvrtc_other_targets_compile_and_cuda_alone_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from specc.targets.cuda import aot
+
+    monkeypatch.setattr(aot, "available", lambda: False)
+    assert compilable(Options()) == ("triton",)
+    with pytest.raises(SpecError, match=r"E509.*NVRTC\n  help: pip install 'specc\[cuda\]'"):
+        compilable(Options(("cuda",)))
+
+
+def test_a_cuda_kernel_that_does_not_compile_is_reported_not_raised() -> None:
+    job = next(j for j in jobs(TINY, ["sm_90"], Options(), "cuda") if j.kernel.name == "norm1")
+    (found,) = compile_job(replace(job, text=job.text.replace("specc::to_real(", "specc::no_such_function(")))
+    assert not found.good and "no_such_function" in report.text(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -49,7 +50,7 @@ def text(one: Compiled) -> str:
     r = one.report
     if r is None:
         return f"{one.file} {one.arch} rows {one.rows}: {one.error}"
-    name = f"{one.file} {r.kernel.removeprefix(f'{one.file}_kernel').lstrip('_')}"
+    name = f"{one.file} {re.sub(f'^{re.escape(one.file)}_|kernel_?', '', r.kernel)}".rstrip()
     note = "" if r.fits else "  does not fit"
     spills, tensor_core = r.spill_stores + r.spill_loads, " ".join(r.tensor_core) or "-"
     cells = (

@@ -47,7 +47,7 @@ def compile_kernel(kernel: Kernel, text: str, arch: str, dtype: str, space: str 
     with tempfile.TemporaryDirectory(prefix="specc-aot-") as folder:
         file = Path(folder) / "kernel.cubin"
         file.write_bytes(code)
-        return [_report(file, i, n, symbols[f"{space}::{n}"], arch) for i, n in names.items()]
+        return [_report(file, i, symbols[f"{space}::{n}"], arch) for i, n in names.items()]
 
 
 def cubin(text: str, arch: str, expressions: tuple[str, ...]) -> tuple[bytes, dict[str, str]]:
@@ -91,10 +91,10 @@ def _version() -> str:
     return f"NVRTC {major}.{minor}"
 
 
-def _report(file: Path, instance: Instance, name: str, symbol: str, arch: str) -> CompileReport:
+def _report(file: Path, instance: Instance, symbol: str, arch: str) -> CompileReport:
     usage, code = resource_usage(file, symbol), machine_code(file, symbol)
     return CompileReport(
-        kernel=name,
+        kernel=instance.kernel.replace("Element, ", ""),
         arch=arch,
         compiler=_version(),
         num_warps=instance.threads // 32,
