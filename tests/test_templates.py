@@ -21,6 +21,7 @@ OWN = {
     "attention_decode.py.j2": {"exp"},
     "attention_prefill.py.j2": {"exp"},
     "attention.j2": {"exp"},
+    "attention_decode.cu.j2": {"exp"},
     "attention_prefill.cu.j2": {"exp"},
     "weights.py.j2": {"sqrt"},
 }

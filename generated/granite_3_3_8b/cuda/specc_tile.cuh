@@ -189,6 +189,7 @@ __device__ __forceinline__ void put_fragments(real* results, int stride, int row
 // ---- shapes of blocks --------------------------------------------------------------------------------------------
 
 constexpr __host__ __device__ int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr __host__ __device__ int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /// A block's share of a product of matrices: M rows and N columns in WARPS_M by WARPS_N warps, K terms of the sums at a
 /// time, STAGES of those under way. GROUP blocks of rows that need the same columns follow each other.

@@ -3,7 +3,7 @@
  * `type` is the storage type of all real operands: SPECC_BFLOAT16, SPECC_FLOAT16 or SPECC_FLOAT32; accumulators
  * are float32. Index operands hold integers of `index_bytes` (4 or 8) bytes. Sizes and strides count elements;
  * the last axis of every tensor is contiguous. A table is filled once, on the host, by the function declared
- * with it. Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its
+ * with it. A workspace is device memory of as many float32 elements as the function declared with it returns. Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its
  * own file, NAME.cu. */
 #ifndef QWEN3_0_6B_H
 #define QWEN3_0_6B_H
@@ -43,6 +43,13 @@ int qwen3_0_6b_attn_core_prefill(int type, int index_bytes, const void* q, const
     int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
     int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
 
+int64_t qwen3_0_6b_attn_core_decode_workspace(int64_t B, int64_t S);
+int qwen3_0_6b_attn_core_decode(int type, int index_bytes, const void* q, const void* k, const void* v,
+    const void* seq_lens, void* o, void* workspace, int64_t B, int64_t S, int64_t q_stride_b,
+    int64_t q_stride_h, int64_t k_stride_b, int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_b,
+    int64_t v_stride_l, int64_t v_stride_kv_head, int64_t o_stride_b, int64_t o_stride_h,
+    cudaStream_t stream);
+
 int qwen3_0_6b_attn_o_proj(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
@@ -69,8 +76,6 @@ int qwen3_0_6b_final_norm(int type, const void* x, const void* w, void* y, int64
 
 int qwen3_0_6b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
-
-/* No kernel for attn_core_decode: the cuda target has no template for the attention_decode schedule */
 
 #ifdef __cplusplus
 }

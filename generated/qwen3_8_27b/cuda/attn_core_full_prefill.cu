@@ -67,7 +67,7 @@ __device__ __noinline__ void attn_core_full_prefill_by_key(real* results, int in
 
 /// A block: Shape::ROWS rows of one query head, and Shape::KEYS keys at a time, from the first that a row sees to the last.
 template <typename Element, int VEC, typename Shape>
-__global__ void __launch_bounds__(Shape::THREADS) attn_core_full_prefill_kernel(int index_bytes,
+__global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_full_prefill_kernel(int index_bytes,
     const Element* __restrict__ q_ptr, const Element* __restrict__ k_ptr, const Element* __restrict__ v_ptr,
     const void* __restrict__ pos_ptr, Element* __restrict__ o_ptr, int T, int L, int64_t q_stride_t,
     int64_t q_stride_h, int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l,
@@ -162,13 +162,13 @@ __global__ void __launch_bounds__(Shape::THREADS) attn_core_full_prefill_kernel(
             real own = 0.0f;
 #pragma unroll
             for (int n = 0; n < Shape::WARP_KEYS / 8; ++n) {
-                const real low = exp(scores[0][n][half * 2] - base), high = exp(scores[0][n][half * 2 +
+                const real even = exp(scores[0][n][half * 2] - base), odd = exp(scores[0][n][half * 2 +
                     1] - base);
-                own += low + high;
-                specc::store(tiles.weights.at(warp.row + specc::fragment_row(half * 2), warp.key + n * 8 +
-                    specc::fragment_column(0)),
-                             specc::Vec<Element, 2>{specc::round_to<Element>(low),
-                                 specc::round_to<Element>(high)});
+                const int row = warp.row + specc::fragment_row(half * 2);
+                const specc::Vec<Element, 2> both{specc::round_to<Element>(even),
+                    specc::round_to<Element>(odd)};
+                specc::store(tiles.weights.at(row, warp.key + n * 8 + specc::fragment_column(0)), both);
+                own += even + odd;
             }
             total[half] = total[half] * fade[half] + own;
         }

@@ -66,13 +66,14 @@ class AttentionText:
 
     def row_loads(self, only: Expr | None = None) -> list[str]:
         """Reads of a row; positions have 32 bits. Only what an expression needs, if it is given."""
+        return self.reads([x for x in self.a.row_loads if only is None or x.name in free_vars(only)])
+
+    def reads(self, accesses: Sequence[Access]) -> list[str]:
+        """Some reads of a row."""
         scope = self.scope()
-        wanted = [x for x in self.a.row_loads if only is None or x.name in free_vars(only)]
-        lines = [line for access in wanted for line in scope.load_row(access)]
-        return [
-            re.sub(r"^const int64_t (\w+) = (specc::index_at.*);$", r"const int \1 = specc::position(\2);", x)
-            for x in lines
-        ]
+        lines = [line for access in accesses for line in scope.load_row(access)]
+        index = re.compile(r"^const int64_t (\w+) = (specc::index_at.*);$")
+        return [index.sub(r"const int \1 = specc::position(\2);", line) for line in lines]
 
     def bounds(self) -> tuple[str, str]:
         """Of the keys that a row sees: the first, and one past the last, inside of all keys."""
@@ -128,3 +129,10 @@ def head_lines(head: str, kv_head: str, program: str, m: HeadMap) -> list[str]:
 def times(name: str, factor: int) -> str:
     """A product without the factor 1."""
     return name if factor == 1 else f"{name} * {factor}"
+
+
+def shared_bytes(rows: int, keys: int, warps: int, depth: int, width: int, stored: int) -> int:
+    """As `AttentionShape` computes it."""
+    unit = 16 * (warps * 16 // rows)
+    e, d = -(-depth // 16) * 16, -(-width // unit) * unit
+    return max((rows * e + keys * (e + d) + rows * keys) * stored, rows * (d + 8) * 4)

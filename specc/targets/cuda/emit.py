@@ -9,6 +9,7 @@ from specc.render import render
 from specc.resources import shipped
 from specc.targets.about import about
 from specc.targets.cuda.emit_contraction import contraction_slots
+from specc.targets.cuda.emit_decode import decode_slots
 from specc.targets.cuda.emit_pointwise import pointwise_slots
 from specc.targets.cuda.emit_prefill import prefill_slots
 from specc.targets.cuda.emit_row_reduction import row_reduction_slots
@@ -28,6 +29,7 @@ SLOTS: Mapping[str, Callable[[Kernel], Slots]] = {
     "row_reduction": row_reduction_slots,
 }
 TILED: Mapping[str, Callable[[Kernel, str], Slots]] = {
+    "attention_decode": decode_slots,
     "attention_prefill": prefill_slots,
     "contraction": contraction_slots,
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from specc.kernels import Kernel
 from specc.ops import Expr
-from specc.targets.cuda.attention_text import AttentionText, head_lines
+from specc.targets.cuda.attention_text import AttentionText, head_lines, shared_bytes
 from specc.targets.cuda.emit_contraction import by_storage
 from specc.targets.cuda.emit_pointwise import body
 from specc.targets.cuda.scope import Inner, Scope
@@ -83,7 +83,7 @@ class _Prefill(AttentionText):
             "most": extent_text(a.keys.extent), "limits": LimitsText(self.row_loads(), low, high),
             "row_arrays": arrays, "epilogue": self._epilogue(), "acc": a.accumulator,
         }  # fmt: skip
-        main = Function(self.kernel, "", "Shape::THREADS", values)
+        main = Function(self.kernel, "", "Shape::THREADS, 1", values)
         values["one"] = self._by_key(heads, main)
         exprs: tuple[Expr, ...] = (a.score, a.store.value)
         return Slots(
@@ -142,10 +142,3 @@ class _Prefill(AttentionText):
         shared = shared_bytes(c.tile("BLOCK_T"), c.tile("BLOCK_L"), c.warps, self.depth, self.width, width)
         kernel, shape = f"{self.kernel.name}_kernel", self.shape(c)
         return tuple(Instance(f"{kernel}<Element, {n}, {shape}>", c.warps * 32, shared) for n in (16 // width, 1))
-
-
-def shared_bytes(rows: int, keys: int, warps: int, depth: int, width: int, stored: int) -> int:
-    """As `AttentionShape` computes it."""
-    unit = 16 * (warps * 16 // rows)
-    e, d = -(-depth // 16) * 16, -(-width // unit) * unit
-    return max((rows * e + keys * (e + d) + rows * keys) * stored, rows * (d + 8) * 4)

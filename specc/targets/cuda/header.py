@@ -8,7 +8,7 @@ from specc.kernels import Kernel
 from specc.render import render
 from specc.targets.cuda.emit import has_template, lacking, symbol
 from specc.targets.cuda.names import legal
-from specc.targets.cuda.wrapper import declaration, table_declaration
+from specc.targets.cuda.wrapper import declaration, needs_workspace, table_declaration, workspace_declaration
 from specc.targets.text import break_lines
 
 
@@ -22,4 +22,6 @@ def header(kernels: Sequence[Kernel], space: str) -> str:
 def _declarations(kernel: Kernel, space: str) -> list[str]:
     ready = legal(kernel)
     name = symbol(kernel, space)
-    return [*(table_declaration(name, t) for t in ready.tables), declaration(name, ready)]
+    tables = [table_declaration(name, t) for t in ready.tables]
+    workspace = [workspace_declaration(name, ready)] if needs_workspace(ready) else []
+    return [*tables, *workspace, declaration(name, ready)]

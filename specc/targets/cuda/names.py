@@ -30,7 +30,8 @@ TEMPLATE = (
     "right_tile", "shared", "start", "step", "strand", "sum", "sums", "warp", "warp_m", "warp_n", "first_m", "first_n",
     "first_column", "kernels", "COLUMNS", "base", "bring_keys", "bring_values", "dot", "ends", "fade", "first", "good",
     "half", "high", "largest", "last", "least", "low", "most", "score", "scores", "seen_keys", "share", "tiles", "top",
-    "total", "weight", "run", "run_few",
+    "total", "weight", "run", "run_few", "run_merge", "split", "splits", "each", "member", "values", "sums", "tops",
+    "totals", "status", "even", "odd", "both", "from",
     "grid", "block", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
 )  # fmt: skip
 DERIVED = re.compile(

@@ -18,7 +18,7 @@ from specc.targets.cuda import host
 from specc.targets.cuda.emit import SPACE, symbol
 from specc.targets.cuda.names import legal
 from specc.targets.cuda.session import Buffer, KernelFault, Sampler, Trace, call
-from specc.targets.cuda.wrapper import Argument, arguments
+from specc.targets.cuda.wrapper import Argument, arguments, needs_workspace
 
 TYPES = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
 """Storage types as launch wrappers number them."""
@@ -80,6 +80,16 @@ class _Call:
             table = self._placed(np.zeros(t.extent), 0)
             getattr(library, f"{symbol}_{own.name}")(ctypes.c_void_p(table.ctypes.data))
             self.arrays[own.name] = table
+        self.workspace = self._workspace(library)
+
+    def _workspace(self, library: ctypes.CDLL) -> npt.NDArray[Any]:
+        """Memory that launches need beside operands."""
+        if not needs_workspace(self.ready):
+            return np.zeros(0)
+        count = getattr(library, f"{self.symbol}_workspace")
+        count.restype = ctypes.c_int64
+        sizes = [ctypes.c_int64(self.sizes[s]) for s in self.kernel.sizes]
+        return np.full(count(*sizes), np.nan, np.float64 if self.type is torch.float64 else np.float32)
 
     def _window(self, o: Operand, tensors: Mapping[str, torch.Tensor]) -> tuple[npt.NDArray[Any], int]:
         """The memory from an operand's first element to its last, and how its start lies against 16 bytes."""
@@ -108,7 +118,8 @@ class _Call:
 
     def buffers(self) -> list[Buffer]:
         outputs = {o.name for o in self.kernel.operands if o.output}
-        return [Buffer(n, a, n in outputs) for n, a in self.arrays.items()]
+        own = [Buffer("workspace", self.workspace, True)] if self.workspace.size else []
+        return [*(Buffer(n, a, n in outputs) for n, a in self.arrays.items()), *own]
 
     def values(self) -> list[Any]:
         return [self._value(a) for a in arguments(self.ready)]
@@ -119,6 +130,8 @@ class _Call:
                 return ctypes.c_int(TYPES[self.type])
             case "index_bytes":
                 return ctypes.c_int(next(iter(self.index_bytes)))
+            case "workspace":
+                return ctypes.c_void_p(self.workspace.ctypes.data)
             case "operand" | "table":
                 return ctypes.c_void_p(self.arrays[self.names.get(a.operand, a.operand)].ctypes.data)
             case "size":

@@ -51,6 +51,8 @@ class Slots:
     """Whether `launch` holds the launches themselves, of kernels in a namespace `kernels`, and returns."""
     summed: tuple[str, ...] = ()
     """Sizes that, when they are 0, leave results to be written all the same."""
+    workspace: tuple[str, ...] = ()
+    """Statements that return the number of float32 elements that the launch needs beside its operands."""
     others: Callable[[int], tuple[Instance, ...]] | None = None
     """Instances of the kernels for a storage type of so many bytes, where they are not `NAME_kernel<Element, VEC>`."""
 
@@ -66,21 +68,30 @@ class Slots:
 
 class Function:
     """One of several kernels of a file: `NAME_kernel`, or `NAME_SUFFIX_kernel`. Its template parameters are Element,
-    VEC and others. `printed`: what its text mentions; `also`: parameters beside those that it mentions."""
+    VEC and others. `printed`: what its text mentions; `also`: other sizes; `extra`: parameters that no operand has."""
 
-    def __init__(self, kernel: Kernel, suffix: str, threads: str, printed: object, also: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        suffix: str,
+        threads: str,
+        printed: object,
+        also: tuple[str, ...] = (),
+        extra: tuple[Parameter, ...] = (),
+    ) -> None:
         self.name = "_".join(filter(None, (kernel.name, suffix, "kernel")))
         self.threads = threads
-        self.parameters = parameters(kernel, [printed, *also])
+        used = {w for text in strings(printed) for w in re.findall(r"\w+", text)} | set(also)
+        self.parameters = (*(p for p in parameters(kernel, [printed, *also]) if p.name in used), *extra)
 
     @property
     def signature(self) -> str:
         declared = ", ".join(f"{p.declared} {p.name}" for p in self.parameters)
         return f"__global__ void __launch_bounds__({self.threads}) {self.name}({declared}) {{"
 
-    def template_id(self, arguments: str) -> str:
+    def template_id(self, arguments: str = "") -> str:
         """The kernel with `arguments` behind Element and VEC."""
-        return f"kernels::{self.name}<Element, VEC, {arguments}>"
+        return f"kernels::{self.name}<{', '.join(filter(None, ('Element, VEC', arguments)))}>"
 
     def runner(self, name: str) -> list[str]:
         """Statements that make `name(kernel, grid, threads, shared bytes)` launch it."""

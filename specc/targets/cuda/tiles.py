@@ -18,7 +18,7 @@ FORMS = Forms(
     {
         "contraction": ("N", "K"),
         "attention_prefill": ("D", "E"),
-        "attention_decode": ("D", "E", "span"),
+        "attention_decode": ("D", "E"),
         "recurrence": ("K", "V"),
     },
     r"sm_\d{1,4}|cpu",

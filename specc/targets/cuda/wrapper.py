@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from specc.formula_text import expr_text
-from specc.kernels import Kernel, Table
+from specc.kernels import Attention, Kernel, Table
 from specc.ops import Sort
 from specc.targets.cuda.printer import double_text
 from specc.targets.cuda.scope import storage
@@ -15,7 +15,7 @@ from specc.targets.cuda.slots import Slots
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of a launch wrapper. `kind`: type, index_bytes, operand, table, size, stride, stream."""
+    """One argument of a launch wrapper. `kind`: type, index_bytes, operand, table, workspace, size, stride, stream."""
 
     kind: str
     declared: str
@@ -31,10 +31,21 @@ def arguments(ready: Kernel) -> tuple[Argument, ...]:
         found.append(Argument("index_bytes", "int ", "index_bytes"))
     found += [Argument("operand", "void* " if o.output else "const void* ", o.name, o.name) for o in ready.operands]
     found += [Argument("table", "const double* ", t.name, t.name) for t in ready.tables]
+    found += [Argument("workspace", "void* ", "workspace")] if needs_workspace(ready) else []
     found += [Argument("size", "int64_t ", s) for s in ready.sizes]
     for o in ready.operands:
         found += [Argument("stride", "int64_t ", f"{o.name}_stride_{a}", o.name, n) for n, a in enumerate(o.axes[:-1])]
     return (*found, Argument("stream", "cudaStream_t ", "stream"))
+
+
+def needs_workspace(ready: Kernel) -> bool:
+    """Whether a launch needs memory beside its operands."""
+    return isinstance(ready.schedule, Attention) and ready.schedule.decode
+
+
+def workspace_declaration(symbol: str, ready: Kernel) -> str:
+    """The declaration, but for what ends it, of the function that says how much memory that is."""
+    return f"int64_t {symbol}_workspace({', '.join(f'int64_t {s}' for s in ready.sizes)})"
 
 
 def declaration(symbol: str, ready: Kernel) -> str:
@@ -81,6 +92,8 @@ class WrapperText:
     launch: list[str]
     checks: list[str]
     choice: list[str]
+    workspace: list[str]
+    """The function that says how much memory a launch needs beside its operands, if any."""
 
 
 def wrapper(symbol: str, space: str, ready: Kernel, slots: Slots) -> WrapperText:
@@ -99,6 +112,9 @@ def wrapper(symbol: str, space: str, ready: Kernel, slots: Slots) -> WrapperText
         [f"namespace kernels = {space};", *slots.launch] if slots.complete else [*slots.launch, last],
         _checks(ready, slots),
         _choice(ready, slots, names),
+        [f'extern "C" {workspace_declaration(symbol, ready)} {{', *(f"    {line}" for line in slots.workspace), "}"]
+        if slots.workspace
+        else [],
     )
 
 

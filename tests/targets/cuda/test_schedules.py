@@ -28,6 +28,8 @@ NODES = {
     "linear, no side a multiple of a vector": Node("linear", {"K": nat(77), "N": nat(37)}),
     "gateUp, weights in two operands": Node("gateUp", {"K": nat(200), "I": nat(65)}),
     "slidingGQA": SHIPPED["slidingGQA"],
+    "slidingDecodeGQA": SHIPPED["slidingDecodeGQA"],
+    "decodeGQA, groups of 17": Node("decodeGQA", {**HEADS, "heads": nat(34), "D": nat(40)}, ()),
     "causalGQA, heads of 80": Node("causalGQA", {**HEADS, "D": nat(80)}, ()),
     "causalGQA, heads of two warps": Node("causalGQA", {**HEADS, "D": nat(288)}, ()),
 }
