@@ -57,4 +57,6 @@ def run(
     """Runs `text` (what `emit` prints with the tiles for CPUs, if None) on the CPU; see `run.run_text`."""
     from specc.targets.cuda.run import run_text
 
-    return run_text(kernel, emit(kernel, arch=CPU) if text is None else text, tensors, programs, seed, widen, pitch=pitch)
+    return run_text(
+        kernel, emit(kernel, arch=CPU) if text is None else text, tensors, programs, seed, widen, pitch=pitch
+    )
