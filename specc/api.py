@@ -92,19 +92,20 @@ class Node:
         except (IndexError, TypeError, ValueError) as error:
             raise SpecError([Diagnostic("E507", f"`{self.path}`: {error}", None, _operands(formula))]) from error
 
-    def run(
-        self, target: str, *, dtype: str = "float32", phase: str | None = None, **tensors: Any
-    ) -> dict[str, npt.NDArray[np.float64]]:
+    def run(self, target: str, *, dtype: str = "float32", phase: str | None = None, **tensors: Any) -> dict[str, Any]:
         """The results that a target computes when everything is stored in `dtype`, as float64.
 
         `torch` runs the reference function on the CPU, `triton` the generated kernel in the interpreter, and `cuda` the
-        generated kernel, built for the CPU.
+        generated kernel, built for the CPU; given torch tensors on a GPU, there, as they lie and in their own type, on
+        the current stream, and the results are such tensors too.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
         if target != "torch" and dtype not in GPU_DTYPES:
             stored = ", ".join(GPU_DTYPES)
             raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
+        if target == "cuda" and any(getattr(value, "is_cuda", False) for value in tensors.values()):
+            return self._on_device(phase, tensors)
         arrays = {name: _array(value) for name, value in tensors.items()}
         bound = self._fitting(self._bound(phase), arrays)
         with _failures(self, target):
@@ -113,6 +114,18 @@ class Node:
             else:
                 found = _run_kernels(self, target, bound, arrays, dtype)
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
+
+    def _on_device(self, phase: str | None, tensors: Mapping[str, Any]) -> dict[str, Any]:
+        from specc.targets.cuda.device import run_on_device
+        from specc.targets.cuda.emit import emit
+
+        bound = self._fitting(self._bound(phase), {name: _outline(value) for name, value in tensors.items()})
+        found: dict[str, Any] = {}
+        with _failures(self, "cuda"):
+            for kernel in self.kernels(_phase_of(self, bound)):
+                wanted = [o.name for o in kernel.operands if not o.output]
+                found |= run_on_device(kernel, emit(kernel), {n: tensors[n] for n in wanted})
+        return found
 
     def kernel(self, phase: str | None = None) -> Kernel:
         """The lowered kernel of a phase, the first where there are several. Raises SpecError where no schedule takes
@@ -154,11 +167,12 @@ class Node:
 @contextmanager
 def _failures(node: Node, target: str) -> Iterator[None]:
     """What a target raises, as a SpecError (E510)."""
+    from specc.targets.report import CompileError
     from specc.targets.triton.interpret_faults import KernelFault
 
     try:
         yield
-    except (KernelFault, IndexError, TypeError, ValueError, RuntimeError) as error:
+    except (KernelFault, CompileError, IndexError, TypeError, ValueError, RuntimeError) as error:
         message = f"the target failed: {type(error).__name__}: {error}"
         raise SpecError([Diagnostic("E510", message, None, f"{target} computed `{node.path}`")]) from error
 
@@ -174,7 +188,7 @@ def _run_kernels(node: Node, target: str, bound: BoundOp, arrays: Mapping[str, A
 
     run = import_module(f"specc.targets.{target}.target").run
     found: dict[str, torch.Tensor] = {}
-    for kernel in node.kernels(next(str(p) for p, b in node.variant.bound if bound in b)):
+    for kernel in node.kernels(_phase_of(node, bound)):
         operands = {o.name: o for o in kernel.operands if not o.output}
         tensors = {n: torch.as_tensor(arrays[n]) for n in operands}
         stored = {
@@ -183,6 +197,17 @@ def _run_kernels(node: Node, target: str, bound: BoundOp, arrays: Mapping[str, A
         }
         found |= run(kernel, stored)[0]
     return found
+
+
+def _phase_of(node: Node, bound: BoundOp) -> str:
+    return next(str(phase) for phase, several in node.variant.bound if bound in several)
+
+
+def _outline(value: Any) -> npt.NDArray[Any]:
+    """An array of the shape and kind of a tensor, without its values."""
+    import numpy as np
+
+    return np.broadcast_to(np.zeros((), float if value.is_floating_point() else int), tuple(value.shape))
 
 
 def _array(value: Any) -> npt.NDArray[Any]:

@@ -65,7 +65,7 @@ class _Call:
         self.sizes = bind_sizes(kernel, tensors)
         self.arrays: dict[str, npt.NDArray[Any]] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
-        self.type = _storage(kernel, tensors)
+        self.type = storage_of(kernel, tensors)
         self.index_bytes = {tensors[o.name].element_size() for o in kernel.operands if o.sort is Sort.INDEX}
         if len(self.index_bytes) > 1:
             raise ValueError("index operands differ in type")
@@ -107,7 +107,7 @@ class _Call:
         shape = [dim_value(d, self.sizes) for d in o.dims]
         if o.sort is not Sort.REAL:
             return torch.full(shape, -1)
-        return torch.full(shape, float("nan"), dtype=_stored(o, self.type))
+        return torch.full(shape, float("nan"), dtype=stored_type(o, self.type))
 
     def _placed(self, window: npt.NDArray[Any], skew: int) -> npt.NDArray[Any]:
         start = self.at + (skew - self.arena.ctypes.data - self.at) % 16
@@ -146,7 +146,7 @@ class _Call:
             if not o.output:
                 continue
             shape = [dim_value(d, self.sizes) for d in o.dims]
-            dtype = _stored(o, self.type) if o.sort is Sort.REAL else torch.int64
+            dtype = stored_type(o, self.type) if o.sort is Sort.REAL else torch.int64
             flat = torch.from_numpy(self.arrays[o.name].copy()).view(dtype)
             found[o.name] = torch.as_strided(flat, shape, self.strides[o.name]).contiguous()
             counts = torch.from_numpy(trace.counts[o.name])
@@ -184,7 +184,7 @@ def bind_sizes(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> dict[str,
     return sizes
 
 
-def _storage(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.dtype:
+def storage_of(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.dtype:
     """The storage type that all real operands but accumulators share. Raises ValueError."""
     reals = [o for o in kernel.operands if o.sort is Sort.REAL and not o.output]
     own = {tensors[o.name].dtype for o in reals if o.stored("bfloat16") == "bfloat16"}
@@ -194,13 +194,13 @@ def _storage(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.dtype
             f"operands are stored in {', '.join(sorted(map(str, found))) or 'nothing'}; one type is needed"
         )
     (dtype,) = found
-    wrong = [o.name for o in reals if tensors[o.name].dtype != _stored(o, dtype)]
+    wrong = [o.name for o in reals if tensors[o.name].dtype != stored_type(o, dtype)]
     if wrong:
         raise ValueError(f"`{wrong[0]}` is stored in {tensors[wrong[0]].dtype}")
     return dtype
 
 
-def _stored(o: Operand, dtype: torch.dtype) -> torch.dtype:
+def stored_type(o: Operand, dtype: torch.dtype) -> torch.dtype:
     found: torch.dtype = getattr(torch, o.stored(str(dtype).removeprefix("torch.")))
     return found
 

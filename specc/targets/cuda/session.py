@@ -114,3 +114,50 @@ def every_program(kernel: str, grid: Program) -> Iterable[Program]:
     """All blocks of a launch."""
     x, y, z = grid
     return ((n % x, n // x % y, n // (x * y)) for n in range(x * y * z))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A launch that a wrapper would make. `kernel`: the instance, as C++ names it; `arguments`: the bytes of each."""
+
+    kernel: str
+    grid: Program
+    block: Program
+    shared_bytes: int
+    arguments: tuple[bytes, ...]
+
+
+class _Arguments(ctypes.Structure):
+    _fields_ = (
+        ("values", ctypes.POINTER(ctypes.c_void_p)),
+        ("sizes", ctypes.POINTER(ctypes.c_size_t)),
+        ("count", ctypes.c_size_t),
+    )
+
+
+ON_PLAN = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(_Arguments))
+
+
+def plan(library: ctypes.CDLL, symbol: str, arguments: Sequence[Any]) -> tuple[Planned, ...]:
+    """The launches that a wrapper makes of `arguments`, whose pointers may be those of a GPU. Nothing runs.
+
+    Raises ValueError where the wrapper refuses its arguments."""
+    runtime = host.runtime()
+    found: list[Planned] = []
+
+    def planned(name: bytes, shape: Any, given: Any) -> None:
+        a = given.contents
+        values = tuple(ctypes.string_at(a.values[n], a.sizes[n]) for n in range(a.count))
+        kernel = name.decode().partition("(")[0].removeprefix("void ")
+        found.append(Planned(kernel, (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5]), shape[6], values))
+
+    callback = ON_PLAN(planned)
+    runtime.specc_host_clear()
+    runtime.specc_host_on_plan(callback)
+    try:
+        status = getattr(library, symbol)(*arguments)
+    finally:
+        runtime.specc_host_on_plan(ON_PLAN())
+    if status:
+        raise ValueError(f"the launch wrapper returned {status}: {runtime.specc_host_failure().decode()}")
+    return tuple(found)

@@ -79,7 +79,14 @@ void wait_copies(unsigned groups_left);
 bool is_shared(const void* address);
 
 using Invoke = void (*)(void* call);
-int launch(const void* kernel, Invoke invoke, void* call, dim3 grid, dim3 block, size_t shared_bytes);
+/// Where the arguments of a kernel lie, and their sizes.
+struct Arguments {
+    const void* const* values;
+    const size_t* sizes;
+    size_t count;
+};
+int launch(const void* kernel, Invoke invoke, void* call, const Arguments& arguments, dim3 grid, dim3 block,
+           size_t shared_bytes);
 
 /// The value at an address that an atomic operation is about to change.
 template <typename T>

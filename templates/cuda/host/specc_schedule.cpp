@@ -34,6 +34,7 @@ uint64_t seed = 0;
 std::vector<uint32_t> chosen;
 bool have_chosen = false;
 void (*on_launch)(const char* kernel, const uint32_t* shape) = nullptr;
+void (*on_plan)(const char* kernel, const uint32_t* shape, const Arguments* arguments) = nullptr;
 
 #ifdef SPECC_UCONTEXT
 void change(Thread& from, Thread& to) {
@@ -282,7 +283,8 @@ void run_block() {
     }
 }
 
-int launch(const void* kernel, Invoke invoke, void* call, dim3 grid, dim3 block, size_t shared_bytes) {
+int launch(const void* kernel, Invoke invoke, void* call, const Arguments& arguments, dim3 grid, dim3 block,
+           size_t shared_bytes) {
     Dl_info info{};
     dladdr(kernel, &info);
     char* name = info.dli_sname ? abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, nullptr) : nullptr;
@@ -299,6 +301,10 @@ int launch(const void* kernel, Invoke invoke, void* call, dim3 grid, dim3 block,
     now.random = seed;
     have_chosen = false;
     const uint32_t shape[7] = {grid.x, grid.y, grid.z, block.x, block.y, block.z, uint32_t(shared_bytes)};
+    if (on_plan) {
+        on_plan(now.kernel.c_str(), shape, &arguments);
+        return cudaSuccess;
+    }
     if (on_launch) on_launch(now.kernel.c_str(), shape);
     while (pool.size() < threads) pool.push_back(make_thread());
     now.threads.assign(pool.begin(), pool.begin() + int64_t(threads));
@@ -332,6 +338,8 @@ int launch(const void* kernel, Invoke invoke, void* call, dim3 grid, dim3 block,
 extern "C" {
 void specc_host_seed(uint64_t number) { seed = number; }
 void specc_host_on_launch(void (*callback)(const char*, const uint32_t*)) { on_launch = callback; }
+/// Launches are only told, and do not run, as long as there is a callback.
+void specc_host_on_plan(void (*callback)(const char*, const uint32_t*, const Arguments*)) { on_plan = callback; }
 void specc_host_choose(const uint32_t* blocks, size_t count) {
     chosen.assign(blocks, blocks + count);
     have_chosen = true;
