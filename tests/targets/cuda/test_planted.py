@@ -1,0 +1,144 @@
+"""Faults that only a GPU would show, or hide, planted in copies of generated kernels: each is reported by name."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from specc.evidence.check import try_case
+from specc.evidence.execute import CudaExecutor
+from specc.evidence.strategy import pinned
+from specc.kernels import Kernel
+from specc.targets.cuda import host
+from specc.targets.cuda.emit import emit, symbol
+from specc.targets.cuda.names import legal
+from specc.targets.cuda.session import Buffer, KernelFault, call
+from specc.targets.cuda.tiles import CPU
+from specc.targets.cuda.wrapper import arguments
+from tests.evidence.planted import HEADS, NODES, Node, library, nat
+
+WIDE = Node("slidingGQA", {**HEADS, "D": nat(272), "window": nat(96)}, ())
+"""Attention whose value columns two warps share."""
+KERNELS = {n: NODES[n].kernel(library()) for n in ("lmHead", "decodeGQA")} | {"wide": WIDE.kernel(library())}
+BOUND = "outside their bound"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`old` becomes `new` in the kernel of a node; `found` is what the report says. `rows`: of the cases."""
+
+    node: str
+    old: str
+    new: str
+    found: str
+    rows: int | None = None
+
+
+SUM = "specc::reduce_lanes<specc::Sum, specc::WARP>(own)"
+STAGED = "specc::wait_copies<Shape::STAGES - 2>();\n"
+BARRIER = "        __syncthreads();\n"
+ARRIVED = "specc::wait_copies<1>();\n"
+BRING = "bring_values(start);\n"
+WEIGHTED = "        specc::multiply_columns"
+BASE = "const real base = largest"
+UNREADY = "race|uninitialised"
+TILES = ("left_tile(step), warp_m", "right_tile(step), warp_n")
+FAULTS = {
+    "barrier removed before a tile is read": Fault("lmHead", STAGED + BARRIER, STAGED, UNREADY),
+    "barrier removed before results are read": Fault(
+        "lmHead", "warp_n, sums);\n    __syncthreads();", "warp_n, sums);", UNREADY
+    ),
+    "barrier removed between weights and their product": Fault("wide", BARRIER + WEIGHTED, WEIGHTED, UNREADY),
+    "wait for cp.async missing": Fault("lmHead", STAGED, "\n", "before the wait for its cp.async"),
+    "wait for one group too few": Fault(
+        "wide", ARRIVED + BARRIER, "specc::wait_copies<2>();\n" + BARRIER, "before the wait for its cp.async"
+    ),
+    "shuffle mask without the upper lanes": Fault(
+        "lmHead", SUM, "own + __shfl_xor_sync(0xffffu, own, 16)", "mask", rows=1
+    ),
+    "shuffle that half of the lanes do not reach": Fault(
+        "lmHead", f"sum = {SUM}", f"sum = lane < 16 ? {SUM} : own", "divergence|left the kernel", rows=1
+    ),
+    "stage of shared memory out of range": Fault(
+        "lmHead", "step % Shape::STAGES * (", "step * (", "out of range.*dynamic|writes no shared memory"
+    ),
+    "tail of the sum not masked": Fault(
+        "lmHead", "left = own < 130 ? 200 - k_first : 0", "left = VEC", f"out of range|{BOUND}"
+    ),
+    "tail of the rows not masked": Fault("lmHead", "row >= rows || n_", "n_", "out of range|written"),
+    "keys past the last not masked": Fault("decodeGQA", "l < last && l < seq_lens ?", "l >= 0 ?", BOUND),
+    "fragment layout swapped": Fault("lmHead", ", ".join(TILES), ", ".join(TILES[::-1]), BOUND),
+    "shared memory that nobody filled": Fault("wide", BRING, f"if (start < 0) {BRING}", "uninitialised"),
+    "parts without keys merged as NaN": Fault(
+        "decodeGQA", f"{BASE} == specc::Max::neutral() ? real(0) : largest", BASE, BOUND
+    ),
+}
+
+
+def single(text: str, element: str) -> str:
+    """A file that launches for one storage type only, which compiles in a third of the time."""
+    head, tail = "specc::with_storage(type, [&](auto element) {", "\n    });\n}\n\n#endif"
+    assert text.count(head) == 1 and text.count(tail) == 1
+    text = text.replace(head, "[&](auto element) {").replace(tail, f"\n    }}({element}());\n}}\n\n#endif")
+    return text.replace("(int type, ", "([[maybe_unused]] int type, ")
+
+
+def reports(kernel: Kernel, text: str, rows: int | None = None) -> list[str]:
+    """What the suite says about pinned cases in bfloat16."""
+    executor = CudaExecutor({kernel.name: single(text, "__nv_bfloat16")})
+    outcomes = []
+    for case in pinned(kernel, ("bfloat16",)):
+        if rows is not None:
+            case = replace(case, sizes=(("T", rows),))
+        outcomes.append(try_case(kernel, executor, case))
+    return [o.describe() for o in outcomes if o.failed]
+
+
+@pytest.mark.parametrize("node", KERNELS)
+def test_a_kernel_without_fault_is_not_reported(node: str) -> None:
+    kernel = KERNELS[node]
+    assert reports(kernel, emit(kernel, arch=CPU)) == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_reported(name: str) -> None:
+    fault = FAULTS[name]
+    kernel = KERNELS[fault.node]
+    text = emit(kernel, arch=CPU)
+    assert fault.old in text
+    found = reports(kernel, text.replace(fault.old, fault.new), fault.rows)
+    assert found and any(re.search(fault.found, x) for x in found), found
+
+
+STRIDE = 2**29
+ROWS = 5
+
+
+def far_rows(text: str, folder: Path) -> None:
+    """Runs `lmHead` on rows that lie 2**29 elements apart, in a file of which few blocks exist."""
+    kernel = KERNELS["lmHead"]
+    reach = (ROWS - 1) * STRIDE + 200
+    x = np.memmap(folder / "x", np.int16, "w+", shape=(reach,))
+    w, logits = np.zeros(130 * 200, np.int16), np.zeros(ROWS * 130, np.int16)
+    buffers = [Buffer("x", x), Buffer("w", w), Buffer("logits", logits, True)]
+    places = {b.name: ctypes.c_void_p(b.array.ctypes.data) for b in buffers}
+    sizes = {"T": ROWS, "x_stride_t": STRIDE, "w_stride_n_": 200, "logits_stride_t": 130}
+    numbers = {n: ctypes.c_int64(v) for n, v in sizes.items()}
+    known = {**places, **numbers, "type": ctypes.c_int(0), "stream": ctypes.c_void_p(None)}
+    values = [known[a.name] for a in arguments(legal(kernel))]
+    trace = call(host.load(host.build(single(text, "__nv_bfloat16"))), symbol(kernel), values, buffers)
+    assert np.all(trace.counts["logits"] == 1)
+
+
+def test_an_int32_offset_at_a_large_row_is_reported_and_a_right_one_is_not(tmp_path: Path) -> None:
+    text = emit(KERNELS["lmHead"], arch=CPU)
+    far_rows(text, tmp_path)
+    narrow, count = re.subn(r"x_ptr \+ t \*\s+x_stride_t", "x_ptr + t * int(x_stride_t)", text)
+    assert count == 2
+    with pytest.raises(KernelFault, match=r"line \d+: thread \d+: a product overflows its integer type"):
+        far_rows(narrow, tmp_path)
