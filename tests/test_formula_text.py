@@ -98,9 +98,10 @@ def test_an_expression_is_written_as_a_person_would(e: Expr, text: str) -> None:
 def test_a_formula_has_a_line_for_each_result_and_recurrence() -> None:
     step = closed(load_library(), "gatedDeltaRule", 0, (), {"Hv": 4, "Hk": 2, "Dk": 3, "Dv": 3})
     lines = formula_text(step)
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert lines[0].startswith("R[t < T, h < 4, a < 3, b < 3] from 0 = alpha[t, h] · (R[t - 1, h, a, b] - ")
-    assert lines[1] == "o[t, h, a] = Σ_b R[t, h, a, b] · q[t, h // 2, b]"
+    assert lines[1] == "S[h, a, b] = R[T - 1, h, a, b]"
+    assert lines[2] == "o[t, h, a] = Σ_b R[t, h, a, b] · q[t, h // 2, b]"
 
 
 def test_dims_are_written_in_brackets() -> None:

@@ -13,13 +13,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "specc"
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("text", ("specc", "limits", "echo", "source", "diagnostics", "codes", "resources", "syntax", "syntax_spec",
+    ("text", ("specc", "limits", "echo", "hygiene", "source", "diagnostics", "codes", "resources", "syntax", "syntax_spec",
               "recovery", "gauge", "parse", "parse_spec")),
     ("meaning", ("terms", "trees", "ops", "ir", "instantiate", "wellformed", "passes", "formula_text", "format",
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
-    ("files", ("targets", "render", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
+    ("files", ("targets", "render", "storage", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
                "compare_nodes")),
     ("evidence", ("evidence",)),
     ("commands", ("inputs", "pipeline", "ahead", "models", "api", "verify", "cli", "__main__")),
