@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -79,14 +79,43 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The `specc` command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    """The `specc` command. What it cannot print is one more mistake, never a traceback."""
+    _open_streams()
     try:
         status = run(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         status = 0
+    except OSError as error:
+        _silence(sys.stdout)
+        _complain(error)
+        status = BAD_INPUT
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Gives the streams that were closed, which Python has as None, nothing to write to."""
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper) and name != "stdin":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence(stream: TextIO) -> None:
+    """Lets what is still to be written to `stream` go nowhere, so that nothing fails at the end of the process."""
+    handle = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(handle, stream.fileno())
+    os.close(handle)
+
+
+def _complain(error: OSError) -> None:
+    what = "the report" if error.filename is None else f"`{error.filename}`"
+    reason = error.strerror or type(error).__name__
+    try:
+        print_errors(SpecError([Diagnostic("E502", f"cannot write {what}: {reason}")]), as_json=False)
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
 MODEL = "google/gemma-4-31B"
 
 
@@ -32,3 +35,46 @@ def test_a_name_that_is_no_unicode_is_spelt_out(option: list[str]) -> None:
         assert "\udcff.spec" in json.loads(done.stdout)["errors"][0]["message"]
     else:
         assert b"udcff.spec" in done.stderr
+
+
+COMMANDS = {
+    "show": ["show", MODEL],
+    "version": ["--version"],
+    "build": ["build", MODEL, "--out", "out", "--target", "torch"],
+    "watch": ["build", "tiny.spec", "--out", "out", "--target", "torch", "--watch"],
+    "json": ["show", "none", "--json"],
+}
+
+
+def shell(folder: Path, redirect: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`specc ARGUMENTS REDIRECT`, run in `folder`."""
+    command = f"{shlex.join([sys.executable, '-m', 'specc', *arguments])} {redirect}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A folder with the small example."""
+    for name in ("tiny.spec", "own.ops"):
+        (tmp_path / name).write_text((ROOT / "docs" / "examples" / name).read_text())
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_under_the_report_is_a_message(tiny: Path, command: str) -> None:
+    done = shell(tiny, "> /dev/full", *COMMANDS[command])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error[E502]: cannot write the report: No space left on device\n"
+
+
+@pytest.mark.parametrize("redirect", ["2> /dev/full", "> /dev/full 2> /dev/full", "> /dev/full 2>&-", "2>&-"])
+def test_a_message_that_cannot_be_written_changes_no_status(tiny: Path, redirect: str) -> None:
+    done = shell(tiny, redirect, "show", "none.spec")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
+
+
+@pytest.mark.parametrize(("command", "status"), [("show", 0), ("version", 0), ("build", 0), ("json", 2)])
+def test_a_closed_output_is_nothing_to_write_to(tiny: Path, command: str, status: int) -> None:
+    done = shell(tiny, ">&-", *COMMANDS[command])
+    assert (done.returncode, done.stderr) == (status, "")
