@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,31 @@ def test_a_message_that_cannot_be_written_changes_no_status(tiny: Path, redirect
 def test_a_closed_output_is_nothing_to_write_to(tiny: Path, command: str, status: int) -> None:
     done = shell(tiny, ">&-", *COMMANDS[command])
     assert (done.returncode, done.stderr) == (status, "")
+
+
+SLOW = """
+import builtins, os, runpy, signal, sys
+real, name, entry = builtins.__import__, sys.argv[1], sys.argv[2]
+
+def interrupted(wanted, *rest, **named):
+    if wanted == name:
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(wanted, *rest, **named)
+
+builtins.__import__ = interrupted
+sys.argv = ["specc", "show", "google/gemma-4-31B"]
+if entry == "module":
+    runpy.run_module("specc", run_name="__main__")
+else:
+    from importlib.metadata import EntryPoint
+    EntryPoint("specc", entry, "console_scripts").load()()
+"""
+"""`specc`, interrupted when it is about to import a module."""
+ENTRY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["specc"]
+
+
+@pytest.mark.parametrize("entry", ["module", ENTRY])
+@pytest.mark.parametrize("moment", ["specc.cli", "typer", "specc.page", "specc.lowered"])
+def test_an_interrupt_ends_the_command_without_a_word(entry: str, moment: str) -> None:
+    done = subprocess.run([sys.executable, "-c", SLOW, moment, entry], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
