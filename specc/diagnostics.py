@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from specc.echo import cut, excerpt, visible
-from specc.limits import MAX_ERRORS, MAX_MESSAGE, MAX_NAME, MAX_SHOWN
+from specc.limits import MAX_ERRORS, MAX_MESSAGE, MAX_SHOWN
+from specc.near import closest
 from specc.source import Span
 
 
@@ -88,14 +88,9 @@ class Collector:
 def nearest(name: str, known: Iterable[str]) -> str:
     """A suggestion sentence for a misspelt `name`, or the sorted names when none is near and they are few."""
     options = sorted(dict.fromkeys(known))
-    close = difflib.get_close_matches(name, _alike(name, options), n=1, cutoff=0.6) if len(name) <= MAX_NAME else []
-    if close:
-        return f"did you mean `{close[0]}`?"
+    close = closest(name, options)
+    if close is not None:
+        return f"did you mean `{close}`?"
     if 0 < len(options) <= 12:
         return "known here: " + ", ".join(f"`{o}`" for o in options)
     return ""
-
-
-def _alike(name: str, options: list[str]) -> list[str]:
-    """`options`, but of very many only those that begin as `name` does: comparing takes long."""
-    return options if len(options) <= 200 else [o for o in options if o[:2] == name[:2]][:200]

@@ -88,6 +88,9 @@ MAX_ERRORS = 100
 """Mistakes after which a stage gives up: a text with more of them is no spec, and each costs a search for what may
 have been meant."""
 
+MAX_NEAR = 20_000
+"""Pairs of letters that are compared to find what a misspelt name means: 10 letters with 200 names of 10."""
+
 MAX_SHOWN = 20
 """Mistakes that are printed; the rest is counted."""
 

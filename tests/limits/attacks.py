@@ -178,6 +178,26 @@ MODELS = [
         (OUT, OUT + "\n" + lines('  | n% | rmsnorm | all | H=hidden, eps=1e-6 | h -> x% | w[H] = "n%" |', 200)),
     ),
     edited("unknown names", "E201", ("  vocab = 11\n", "  vocab = 11\n" + lines("  a% = b% + c%", 3000))),
+    edited(
+        "long names that are alike",
+        "E201",
+        (
+            "  vocab = 11\n",
+            "  vocab = 11\n"
+            + lines(f"  {'a' * 90}% = 1", 200)
+            + "".join(f"  b{n} = {'a' * 85}{n}x\n" for n in range(100)),
+        ),
+    ),
+    edited(
+        "long names that begin and end alike",
+        "E201",
+        (
+            "  vocab = 11\n",
+            "  vocab = 11\n"
+            + lines(f"  ab{'ab' * 22}%{'ba' * 22} = 1", 900)
+            + "".join(f"  b{n} = ab{'ba' * 40}{n}x\n" for n in range(100)),
+        ),
+    ),
     edited("unknown ops", "E230", (OUT, OUT + "\n" + lines("  | n% | rmsnorn% | all | | h -> x% | |", 300))),
     edited(
         "unknown wires",
