@@ -66,13 +66,16 @@ class Gemma3:
             k, v = torch.cat([past[0], k]), torch.cat([past[1], v])
         scores = torch.einsum("thd,lhd->htl", q, k.repeat_interleave(heads // kv_heads, 1))
         scores = scores * cfg["query_pre_attn_scalar"] ** -0.5
-        distance = pos[:, None] - torch.arange(len(k))
-        visible = distance >= 0
-        if kind == "sliding_attention":
-            visible = visible & (distance < cfg["sliding_window"])
+        visible = self.visible(kind, pos[:, None] - torch.arange(len(k)))
         weights = scores.masked_fill(~visible, float("-inf")).softmax(-1)
         o = torch.einsum("htl,lhd->thd", weights, v.repeat_interleave(heads // kv_heads, 1))
         return self.project(o.flatten(1), f"layers.{i}.self_attn.o_proj"), (k, v)
+
+    def visible(self, kind, distance):
+        """Which keys a query sees, by how many positions they are back."""
+        if kind == "sliding_attention":
+            return (distance >= 0) & (distance < self.config["sliding_window"])
+        return distance >= 0
 
 
 def rope(x, pos, theta):

@@ -97,17 +97,17 @@ def assess(spec: Spec, cases: Sequence[Case], seconds: float = SECONDS) -> Findi
     figures: list[Figure] = []
     departures: list[Departure] = []
     worst: tuple[Case, Figure] | None = None
+    total = 0.0
     for case in cases:
         found, where = judge(case.whole, case.answer, case.text)
         figures += found
         departures += where
         bad = _first(found)
         if bad is not None and (worst is None or len(case.text.tokens) > len(worst[0].text.tokens)):
-            worst = case, bad
+            worst, total = (case, bad), next(f.limit for f in found if f.part == "logits")
     if worst is None:
         return Findings(tuple(figures), (), None, None, None)
     case, first = worst
-    total = next(f.limit for f in figures if f.part == "logits")
     search = None
     if first.part != "decode":
         search = explain(spec, case.whole, case.answer.trace, case.text, first, total, seconds)
@@ -134,11 +134,12 @@ def lines(verdict: Verdict) -> Iterator[str]:
         yield f"  {name:<24} {f.value:>8.1e} {f.limit:>8.0e}   {figure_where(f)}"
     if verdict.lifted:
         yield f"lifted to float64: {sum(verdict.lifted.values())} requests for float32 at {len(verdict.lifted)} places"
-    yield from _said(verdict.findings)
+    yield from said(verdict.findings)
     yield "VERIFIED" if verdict.ok else "REFUTED"
 
 
-def _said(found: Findings) -> Iterator[str]:
+def said(found: Findings) -> Iterator[str]:
+    """What there is to say beside the figures."""
     for d in found.departures[:1]:
         yield f"departs first {_departure(found, d)}"
     if found.token:
