@@ -95,7 +95,8 @@ def write(folder: Path, files: Mapping[str, str], options: Mapping[str, str], in
         gone = [name for name in sorted(owned) if name not in wanted and _stands(folder, name)]
         kept = tuple(name for name in gone if digest(read_regular(folder / name) or b"") not in owned[name])
         removed = tuple(name for name in gone if name not in kept)
-        if changed or removed or old != manifest or _interrupted(folder, owned):
+        noted = old == manifest and old.compiler == manifest.compiler
+        if changed or removed or not noted or _interrupted(folder, owned):
             _commit(folder, {name: wanted[name] for name in changed}, removed, owned, manifest)
     return Written(tuple(changed), removed, kept, len(wanted) - len(changed))
 

@@ -42,8 +42,8 @@ def compiler_digest() -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """`options` and `inputs` decide what the files are. `compiler` takes no part in comparisons: a compiler that was
-    edited, and writes the same files, leaves a folder as it is."""
+    """`options` and `inputs` decide what the files are. `compiler` takes no part in comparisons: a folder that another
+    compiler built is as built where this one writes the same files. The next build notes this one, and so knows."""
 
     options: tuple[tuple[str, str], ...]
     inputs: Hashes

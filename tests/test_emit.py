@@ -13,7 +13,7 @@ import pytest
 
 from specc import emit
 from specc.emit import State, drift, up_to_date, write
-from specc.manifest import JOURNAL, MANIFEST, digest, read_manifest
+from specc.manifest import JOURNAL, MANIFEST, compiler_digest, digest, read_manifest
 from specc.storage import SUFFIX
 
 FILES = {"README.md": "page\n", "triton/a.py": "a = 1\n", "triton/b.py": "b = 1\n", "torch/m.py": "m = √2\n"}
@@ -259,6 +259,16 @@ def test_up_to_date_believes_hashes_only(clean: Path) -> None:
     assert up_to_date(clean, OPTIONS, (("spec", "01"),)) is None
     (clean / "triton/a.py").write_text("a = 3\n")
     assert up_to_date(clean, OPTIONS, INPUTS) is None
+
+
+def test_a_build_by_another_compiler_that_writes_the_same_files_is_noted_once(clean: Path) -> None:
+    manifest = clean / MANIFEST
+    ours = manifest.read_text()
+    manifest.write_text(ours.replace(compiler_digest(), "0" * 64))
+    assert up_to_date(clean, OPTIONS, INPUTS) is None and states(clean) == {}
+    assert write(clean, FILES, OPTIONS, INPUTS).wrote == ()
+    assert manifest.read_text() == ours
+    assert up_to_date(clean, OPTIONS, INPUTS) is not None
 
 
 def test_up_to_date_does_not_believe_another_compiler(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
