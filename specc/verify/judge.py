@@ -28,6 +28,10 @@ class Limits:
     node: float = 1e-13
 
 
+NUDGE = 1e-7
+"""A change of a stream, small enough to grow in proportion and large enough to stand above rounding."""
+
+
 @dataclass(frozen=True)
 class Text:
     """One text under one draw of weights; its tokens from `start` on are also given one at a time."""
@@ -76,9 +80,33 @@ def judge(
     trace = other.prefill(text.tokens)
     decoded = other.decode(text.tokens, text.start)
     figures, departures = compare_parts(whole, trace, text, limits)
-    total = 2 * limits.layer + sum(layer_limit(whole.model, i, limits) for i in range(whole.model.layer_count))
-    figures += _together(whole, trace, decoded, text, total)
+    figures += _together(whole, trace, decoded, text, together_limits(whole, text.tokens, limits))
     return figures, departures
+
+
+def together_limits(whole: Whole, tokens: Array, limits: Limits = Limits()) -> list[float]:
+    """How far the stream after each layer, and last the logits, may be apart where every part keeps its limit: the
+    limit of each part times what the parts after it make of a small change."""
+    model, generator = whole.model, np.random.default_rng(0)
+    streams = _rest(whole, whole.before(tokens), 0)
+    allowed = [0.0] * model.layer_count + [limits.layer]
+    for i in range(model.layer_count + 1):
+        own = limits.layer if i == 0 else layer_limit(model, i - 1, limits)
+        size = NUDGE * np.abs(streams[i]).max(initial=0.0)
+        moved = _rest(whole, streams[i] + size * generator.choice([-1.0, 1.0], streams[i].shape), i)
+        for k, (new, old) in enumerate(zip(moved[1:], streams[i + 1 :], strict=True), start=i):
+            allowed[k] += own * max(1.0, apart(new, old) / NUDGE)
+        if i:
+            allowed[i - 1] += own
+    return allowed
+
+
+def _rest(whole: Whole, h: Array, start: int) -> list[Array]:
+    """A stream before layer `start`, those after each layer from there on, and the logits."""
+    found = [h]
+    for i in range(start, whole.model.layer_count):
+        found.append(whole.layer(i, found[-1], Cache()))
+    return [*found, whole.after(found[-1])]
 
 
 def compare_parts(
@@ -122,13 +150,13 @@ def _locate(whole: Whole, trace: Trace, text: Text, figure: Figure, limit: float
     return locate_outside(whole, trace, text.tokens, figure.part, limit)
 
 
-def _together(whole: Whole, trace: Trace, decoded: Array | None, text: Text, limit: float) -> list[Figure]:
+def _together(whole: Whole, trace: Trace, decoded: Array | None, text: Text, allowed: Sequence[float]) -> list[Figure]:
     """The model as a whole: the stream layer after layer; logits, also of prefill in chunks and of cached decode."""
-    h, figures, cache = whole.before(text.tokens), [], Cache()
+    h, figures, cache, limit = whole.before(text.tokens), [], Cache(), allowed[-1]
     for i in range(whole.model.layer_count):
         h = whole.layer(i, h, cache)
         if trace.hidden is not None:
-            figures.append(_figure("stack", layer_kind(whole.model, i), i, text, h, trace.hidden[i + 1], limit))
+            figures.append(_figure("stack", layer_kind(whole.model, i), i, text, h, trace.hidden[i + 1], allowed[i]))
     figures.append(_figure("logits", "", None, text, whole.after(h), trace.logits, limit))
     figures.append(_figure("chunks", "", None, text, in_chunks(whole, text.tokens, Cache()), trace.logits, limit))
     if decoded is not None:

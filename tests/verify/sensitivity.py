@@ -15,7 +15,7 @@ from specc.ops import Formula, Sort
 from specc.oracle import evaluate
 from specc.oracle.arrays import Array
 from specc.oracle.sizes import dim_value
-from specc.verify.judge import Limits, compare_parts, in_chunks, layer_limit
+from specc.verify.judge import compare_parts, in_chunks, together_limits
 from specc.verify.locate import apart
 from specc.verify.mutate import Mutant, changed_layers
 from specc.verify.whole import Cache, Whole
@@ -82,13 +82,13 @@ class _Steps:
     """The last tokens, one at a time after those before."""
 
     def __init__(self, case: Case) -> None:
-        tokens, limits, model = case.text.tokens, Limits(), case.whole.model
+        tokens = case.text.tokens
         start = len(tokens) - STEPS
         self.before, self.last, self.prefilled = tokens[:start], tokens[start:], case.trace.logits[:start]
         self.cache = Cache()
         case.whole.run(self.before, self.cache)
         self.logits = case.official.decode(tokens, start)
-        self.limit = 2 * limits.layer + sum(layer_limit(model, i, limits) for i in range(model.layer_count))
+        self.limit = together_limits(case.whole, tokens)[-1]
 
     def differs(self, whole: Whole, again: bool) -> bool:
         """`again`: the tokens before are given to the changed model too, in chunks."""
