@@ -173,13 +173,16 @@ def _interrupted(folder: Path, owned: Iterable[str]) -> bool:
 
 
 def up_to_date(folder: Path, options: Mapping[str, str], inputs: Hashes) -> Manifest | None:
-    """The manifest of `folder`, if a build with these options and inputs by this compiler would change nothing."""
+    """The manifest of `folder`, if a build with these options and inputs by this compiler would change nothing, and
+    not be refused."""
     try:
         manifest = read_manifest(folder)
         if manifest is None or _interrupted(folder, _owned(folder)):
             return None
         found = Manifest(tuple(sorted(options.items())), inputs, manifest.files)
         same = manifest == found and manifest.compiler == compiler_digest()
+        places = {PurePosixPath(name).parent: name for name, _ in (*manifest.files, (MANIFEST, ""))}
+        same = same and not any(unwritable(folder, name) for name in places.values())
         whole = same and all(digest(read_regular(folder / _safe(n)) or b"") == found for n, found in manifest.files)
     except (OSError, ValueError):  # a file that cannot be read, a manifest with an impossible name
         return None

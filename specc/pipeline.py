@@ -149,7 +149,11 @@ def up_to_date(path: Path, folder: Path, options: Options) -> Manifest | None:
         return None
     if old is None or dict(old.inputs).get("spec") != digest(read_source(path).text.encode()):
         return None  # of another text it does not say what that uses
-    return emit.up_to_date(folder, options.table(), read_inputs(path, old.uses))
+    try:
+        inputs = read_inputs(path, old.uses)
+    except SpecError:  # a library that is gone, or that somebody wrote into the manifest: a build tells which
+        return None
+    return emit.up_to_date(folder, options.table(), inputs)
 
 
 def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes, tuple[Diagnostic, ...]]:

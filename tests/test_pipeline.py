@@ -10,6 +10,7 @@ import pytest
 
 from specc import pipeline
 from specc.diagnostics import SpecError
+from specc.emit import State
 from specc.inputs import Options, read_inputs
 from specc.ir import Model
 from specc.lowered import Lowered
@@ -149,6 +150,17 @@ def test_a_text_that_never_stays_the_same_is_an_error(own: Path, monkeypatch: py
     assert not (own.parent / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["gone.ops", "../../gone.ops", "a\\u0000b", "x" * 300])
+def test_a_manifest_that_names_a_library_that_is_not_there_is_mended(own: Path, name: str) -> None:
+    out = own.parent / "out"
+    pipeline.build(own, out, Options())
+    manifest = out / "tiny" / MANIFEST
+    clean = manifest.read_text()
+    manifest.write_text(clean.replace('"inputs": {', f'"inputs": {{"use/{name}": "00", '))
+    assert pipeline.build(own, out, Options()).written is not None
+    assert manifest.read_text() == clean
+
+
 def test_of_two_specs_of_one_name_in_one_folder_the_last_decides(own: Path, built: Path) -> None:
     out = own.parent / "out"
     own.rename(own.with_name("gemma4.spec"))
@@ -185,6 +197,18 @@ def test_a_removed_node_takes_its_files_along(own: Path) -> None:
     own.write_text("\n".join(rows).replace("m -> gu ", "h1 -> gu") + "\n")
     done = pipeline.build(own, out, Options())
     assert done.written is not None and done.written.removed == ("cuda/norm2.cu", "triton/norm2.py")
+
+
+@pytest.mark.parametrize("linked", ["tiny", "tiny/triton"])
+def test_build_and_check_both_refuse_a_linked_folder(own: Path, linked: str) -> None:
+    out = own.parent / "out"
+    pipeline.build(own, out, Options())
+    (out / linked).rename(own.parent / "elsewhere")
+    (out / linked).symlink_to(own.parent / "elsewhere")
+    found = pipeline.drift(own, out, Options())
+    assert {d.state for d in found} == {State.BLOCKED}
+    with pytest.raises(SpecError, match=r"E502.*it is a link, and may lead elsewhere"):
+        pipeline.build(own, out, Options())
 
 
 def test_drift_of_a_clean_build_is_none_and_of_another_spec_is_told(own: Path) -> None:
