@@ -47,6 +47,8 @@ def verify(
     spec = load(model)
     number = _new_seed() if seed is None else seed
     if file is not None:
+        if dtype != EXACT:
+            raise SpecError([Diagnostic("E505", f"a model file is not judged in `{dtype}`", None, f"it is in {EXACT}")])
         verdict = user_report.verify_file(spec, file, number, Bounds(timeout, memory << 30), draws, lift)
         _finish(verdict.ok, user_report.values(verdict) if json else user_report.lines(verdict))
         return

@@ -192,7 +192,7 @@ def _of_layers(spec: Spec, library: Library) -> Iterator[Hypothesis]:
     """Which layers are of a class, and the order of two rows."""
     layers = spec.syntax.layers
     changed: list[tuple[str, str, str, m.SpecFile]] = []
-    for text, step in (("layers counted from 1", "+"), ("layers counted from -1", "-")):
+    for text, step in (("counted from 1", "+"), ("counted from -1", "-")):
         classes = tuple(replace(c, where=_shifted(c.where, step)) for c in layers.classes)
         syntax = replace(spec.syntax, layers=replace(layers, classes=classes))
         changed += [("layers", "layers", text, syntax)] if classes else []
