@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from pathlib import Path
 
@@ -147,6 +148,11 @@ class NodeVariant:
     """-1 before the layers, +1 after them, 0 inside."""
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    @cached_property
+    def layer_set(self) -> frozenset[int]:
+        """The layers in which the node stands."""
+        return frozenset(self.layers or ())
+
     def phase(self, phase: Phase) -> tuple[BoundOp, ...]:
         """The bound ops of a phase; a node with one kernel for both phases answers with it either way."""
         table = dict(self.bound)
@@ -235,7 +241,7 @@ class Model:
 
     def in_layer(self, layer: int) -> tuple[NodeVariant, ...]:
         """The nodes of a layer, in an order of evaluation."""
-        return order(tuple(n for n in self.nodes if n.layers is not None and layer in n.layers))
+        return order(tuple(n for n in self.nodes if layer in n.layer_set))
 
     def outside(self, side: int) -> tuple[NodeVariant, ...]:
         """The nodes before (-1) or after (+1) the layers, in an order of evaluation."""
@@ -244,12 +250,12 @@ class Model:
     @property
     def parameter_count(self) -> int:
         """Elements of all checkpoint tensors, each counted once."""
-        total: dict[str, int] = {}
+        found: dict[tuple[str, tuple[int, ...]], set[int]] = {}
         for node in self.nodes:
             for piece in (p for w in node.weights if w.tied is None for p in w.pieces):
-                for layer in node.layers or (0,):
-                    total[piece.name.replace("{i}", str(layer))] = prod(piece.full)
-        return sum(total.values())
+                layers = node.layers if node.layers and "{i}" in piece.name else (0,)
+                found.setdefault((piece.name, piece.full), set()).update(layers)
+        return sum(prod(full) * len(layers) for (_, full), layers in found.items())
 
 
 def order(nodes: tuple[NodeVariant, ...]) -> tuple[NodeVariant, ...]:

@@ -1,5 +1,5 @@
 """How large an input may be. Each limit keeps the answer to a bad input within two seconds and 300 MB, and lies far
-above what a model needs: the founding one has 7 kB, 1,200 tokens, 24 rows, and at most 90 nodes in a formula."""
+above what a model needs: the founding one has 7 kB, 1,200 tokens, 24 rows, and at most 150 nodes in a formula."""
 
 from __future__ import annotations
 

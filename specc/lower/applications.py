@@ -84,7 +84,7 @@ def pitches(model: Model, node: NodeVariant) -> dict[str, int]:
 
 def _meet(writer: NodeVariant, reader: NodeVariant) -> bool:
     """Whether the two stand in a layer together; what stands outside of the layers may meet anything."""
-    return writer.layers is None or reader.layers is None or not set(writer.layers).isdisjoint(reader.layers)
+    return writer.layers is None or reader.layers is None or not writer.layer_set.isdisjoint(reader.layer_set)
 
 
 def _row_size(dims: tuple[Expr, ...]) -> int:

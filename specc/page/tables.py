@@ -21,7 +21,7 @@ def layers_text(node: NodeVariant, count: int) -> str:
         return "—"
     if len(node.layers) == count:
         return f"all {count}"
-    rest = tuple(n for n in range(count) if n not in node.layers)
+    rest = tuple(n for n in range(count) if n not in node.layer_set)
     shown = few(node.layers) if len(node.layers) <= len(rest) else f"all but {few(rest)}"
     return f"{len(node.layers)}: {shown}"
 

@@ -39,9 +39,13 @@ class LayerKind:
 
 def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
     """The kinds of layers, each named after the layer classes that tell it from the others."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for i in range(model.layer_count):
-        found.setdefault(tuple(n.variant_name for n in model.in_layer(i)), []).append(i)
+    standing: list[list[int]] = [[] for _ in range(model.layer_count)]
+    for place, node in enumerate(model.nodes):
+        for i in node.layers or ():
+            standing[i].append(place)
+    found: dict[tuple[int, ...], list[int]] = {}
+    for i, places in enumerate(standing):
+        found.setdefault(tuple(places), []).append(i)
     kinds = []
     for layers in found.values():
         nodes = model.in_layer(layers[0])
