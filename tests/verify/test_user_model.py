@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,10 @@ def edited(folder: Path, example: str, *edits: tuple[str, str]) -> Path:
 
 
 @pytest.mark.parametrize(("model", "example", "length"), [(*GEMMA, 27), (*QWEN, 6)])
-def test_a_right_model_passes(model: str, example: str, length: int) -> None:
+def test_a_right_model_passes_without_transformers(
+    model: str, example: str, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
     found, run = judged(model, EXAMPLES / example, length)
     assert [f for f in found.figures if not f.ok] == []
     assert {"embed", "layer", "head", "logits"} <= {f.part for f in found.figures}
