@@ -34,7 +34,7 @@ from specc.manifest import (
     read_journal,
     read_manifest,
 )
-from specc.storage import LOCK, locked, prune, read_regular, replace_file, scraps, settled, unwritable
+from specc.storage import LOCK, locked, make_folder, prune, read_regular, replace_file, scraps, settled, unwritable
 
 DIFF_LINES = 60
 """Longest diff of one file that `drift` gives."""
@@ -87,18 +87,28 @@ def write(folder: Path, files: Mapping[str, str], options: Mapping[str, str], in
     wanted = {_safe(name): text.encode() for name, text in files.items()}
     manifest = Manifest(tuple(sorted(options.items())), inputs, hashes(wanted))
     _refuse_first(unwritable(folder, name) for name in (*sorted(wanted), JOURNAL, MANIFEST))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with locked(folder):
         old, owned = read_manifest(folder), _owned(folder)
-        changed = [name for name in sorted(wanted) if read_regular(folder / name) != wanted[name]]
+        changed = [name for name in sorted(wanted) if _read(folder / name) != wanted[name]]
         _refuse_first(_foreign(folder, name, owned) for name in (*changed, MANIFEST))
         gone = [name for name in sorted(owned) if name not in wanted and _stands(folder, name)]
-        kept = tuple(name for name in gone if digest(read_regular(folder / name) or b"") not in owned[name])
+        kept = tuple(name for name in gone if digest(_read(folder / name) or b"") not in owned[name])
         removed = tuple(name for name in gone if name not in kept)
         noted = old == manifest and old.compiler == manifest.compiler
         if changed or removed or not noted or _interrupted(folder, owned):
             _commit(folder, {name: wanted[name] for name in changed}, removed, owned, manifest)
     return Written(tuple(changed), removed, kept, len(wanted) - len(changed))
+
+
+def _read(path: Path) -> bytes | None:
+    """The bytes of a file; None where there is nothing that specc can have written."""
+    try:
+        return read_regular(path)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            return None
+        raise
 
 
 def _commit(
@@ -221,6 +231,9 @@ def _compare(folder: Path, name: str, wanted: bytes, owned: Owned) -> Drift | No
     try:
         have = None if error else read_regular(folder / name)
     except OSError as unreadable:
+        if unreadable.errno == errno.EFBIG:
+            state = State.EDITED if _foreign(folder, name, owned) is None else State.FOREIGN
+            return Drift(name, state, _sizes((folder / name).stat().st_size, len(wanted)))
         have, error = None, unreadable
     if have == wanted:
         return None
@@ -256,11 +269,15 @@ def _manifest_drift(folder: Path, expected: Manifest) -> Drift | None:
 def _diff(name: str, have: bytes, wanted: bytes) -> str:
     """A unified diff that a terminal can show, cut after DIFF_LINES lines and DIFF_WIDTH columns."""
     if len(have) > DIFF_BYTES:
-        return f"{len(have):,} bytes in place of {len(wanted):,}"
+        return _sizes(len(have), len(wanted))
     before, after = map(_lines, (have, wanted))
     lines = list(difflib.unified_diff(before, after, f"{name} (as it is)", f"{name} (as built)", lineterm=""))
     rest = [f"… {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
     return "\n".join(_cut(visible(line)) for line in [*lines[:DIFF_LINES], *rest])
+
+
+def _sizes(have: int, wanted: int) -> str:
+    return f"{have:,} bytes in place of {wanted:,}"
 
 
 def _lines(data: bytes) -> list[str]:

@@ -188,7 +188,7 @@ def _unwritable(folder: Path, error: OSError) -> SpecError:
             help_ = "files written so far are whole; build again when there is room"
         case errno.EACCES | errno.EPERM | errno.EROFS:
             help_ = "choose a folder that can be written: `--out`"
-        case errno.EEXIST | errno.EISDIR | errno.ELOOP | errno.ENOTDIR:
+        case errno.EEXIST | errno.EFBIG | errno.EISDIR | errno.ELOOP | errno.ENOTDIR:
             help_ = "move it away, or choose another folder: `--out`"
         case _:
             help_ = ""

@@ -30,7 +30,7 @@ def replace_file(path: Path, data: bytes, mode: int | None = None) -> None:
     Raises OSError, which names `path`; then nothing is left behind."""
     temporary = path.with_name(f".{os.urandom(8).hex()}{SUFFIX}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         _create(temporary, data, mode)
         os.replace(temporary, path)
     except BaseException as error:  # a keyboard interrupt too: what is not whole goes
@@ -61,18 +61,33 @@ def rewrite_file(path: Path, data: bytes) -> None:
 
 def read_regular(path: Path) -> bytes | None:
     """The bytes of a file; None where there is none, and for a link, a pipe and the like. Raises OSError for one that
-    cannot be read."""
+    cannot be read; EFBIG for one of more than LARGEST bytes."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
             return None
         raise
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
         os.close(handle)
         return None
     with os.fdopen(handle, "rb") as file:
-        return file.read()
+        data = b"" if found.st_size > LARGEST else file.read(LARGEST + 1)
+    if max(found.st_size, len(data)) > LARGEST:
+        raise OSError(errno.EFBIG, "the file is too large", str(path))
+    return data
+
+
+LARGEST = 1 << 24
+"""Most bytes of a file that specc wrote."""
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder and all above it that are missing; `Path.mkdir` goes up by recursion. Raises OSError."""
+    if not os.path.isdir(path):
+        for folder in (*reversed(path.parents), path):
+            folder.mkdir(exist_ok=True)
 
 
 def unwritable(folder: Path, name: str) -> OSError | None:

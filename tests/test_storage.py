@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+import subprocess
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from specc import storage
-from specc.emit import State, drift, up_to_date, write
-from specc.manifest import MANIFEST
+from specc.emit import Drift, State, drift, up_to_date, write
+from specc.manifest import JOURNAL, MANIFEST
 from specc.storage import LOCK, SUFFIX, read_regular, replace_file, rewrite_file
 from tests.test_emit import FILES, INPUTS, OPTIONS, states, tree
 
@@ -251,3 +254,56 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert read_regular(tmp_path / "a") == b"x"
     assert [read_regular(tmp_path / n) for n in ("link", "none", "a/b", ".")] == [None] * 4
+
+
+def sparse(path: Path) -> None:
+    """A file of 6 GB that takes no room on the disk."""
+    with path.open("wb") as file:
+        file.truncate(6 << 30)
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """Not enough for a file of 6 GB."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_huge_file_in_the_place_of_a_generated_one_is_edited_and_replaced(clean: Path) -> None:
+    sparse(clean / "README.md")
+    (found,) = drift(clean, FILES, OPTIONS, INPUTS)
+    assert found == Drift("README.md", State.EDITED, "6,442,450,944 bytes in place of 5")
+    assert up_to_date(clean, OPTIONS, INPUTS) is None
+    assert write(clean, FILES, OPTIONS, INPUTS).wrote == ("README.md",)
+    assert states(clean) == {}
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_huge_file_of_a_removed_node_is_kept(clean: Path) -> None:
+    sparse(clean / "torch/m.py")
+    assert write(clean, {"README.md": "page\n"}, OPTIONS, INPUTS).kept == ("torch/m.py",)
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("name", [MANIFEST, JOURNAL])
+def test_a_huge_manifest_or_journal_is_refused(clean: Path, name: str) -> None:
+    sparse(clean / name)
+    assert name in states(clean)
+    assert up_to_date(clean, OPTIONS, INPUTS) is None
+    with pytest.raises(OSError, match="too large") as error:
+        write(clean, NEWER, OPTIONS, INPUTS)
+    assert error.value.filename == str(clean / name)
+    assert (clean / "README.md").read_text() == FILES["README.md"]
+
+
+def test_a_folder_may_be_as_deep_as_the_system_allows(tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*["d"] * 1500)
+    write(folder, FILES, OPTIONS, INPUTS)
+    assert states(folder) == {}
+    with pytest.raises(OSError, match="too long"):
+        write(folder.joinpath(*["d"] * 1500), FILES, OPTIONS, INPUTS)
+    subprocess.run(["rm", "-r", tmp_path / "d"], check=True)  # Python removes folders by recursion

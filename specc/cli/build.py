@@ -65,10 +65,17 @@ def chosen_specs(names: list[str], out: Path) -> tuple[Path, ...]:
     for spec in dict.fromkeys(map(find_model, names)):
         folder = pipeline.folder_of(spec, out)
         other = folders.setdefault(folder, spec)
-        if other.resolve() != spec.resolve():
+        if other != spec and not _same_file(other, spec):
             message = f"`{other}` and `{spec}` would both be built into `{folder}`"
             raise SpecError([Diagnostic("E503", message, None, "give one of them another name")])
     return tuple(folders.values())
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one that is not there, or cannot be reached
+        return False
 
 
 def _follow(spec: Path, out: Path, options: Options, dump_stage: str | None) -> None:

@@ -111,3 +111,25 @@ def test_two_specs_of_one_name_are_refused_before_anything_is_written(specc: Run
 def test_what_is_for_one_spec_takes_one(specc: Run, two: tuple[Path, Path], option: tuple[str, ...]) -> None:
     status, _, err = specc(*two, *option)
     assert status == 2 and "take one spec" in err
+
+
+def test_a_link_that_leads_to_itself_is_a_message(specc: Run, tmp_path: Path) -> None:
+    for name in ("loop.spec", "sub/loop.spec"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).symlink_to(tmp_path / name)
+    status, text, err = specc(tmp_path / "loop.spec")
+    assert (status, text) == (2, "") and "error[E501]: cannot read" in err
+    status, _, err = specc(tmp_path / "loop.spec", tmp_path / "sub" / ".." / "loop.spec")
+    assert status == 2 and "error[E50" in err
+
+
+def test_a_folder_that_is_gone_is_a_message(
+    specc: Run, two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    status, _, err = specc("one.spec", "../one.spec", "./sub/two.spec")
+    assert status == 2 and "error[E50" in err
+    assert run(["build", str(two[0]), "--target", "torch"]) == 2
+    assert run(["list"]) == 0
