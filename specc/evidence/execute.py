@@ -112,9 +112,11 @@ class CudaExecutor:
         return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
-        from specc.targets.cuda.target import lanes
+        from specc.targets.cuda.target import chunk_sizes, lanes
 
-        return cuda_numerics(storage(kernel, case.dtype), lanes(kernel))
+        found = cuda_numerics(storage(kernel, case.dtype), lanes(kernel))
+        chunks = chunk_sizes(kernel) if isinstance(kernel.schedule, Recurrent) else ()
+        return replace(found, depth=replace(found.depth, chunks=chunks))
 
 
 @dataclass(frozen=True)

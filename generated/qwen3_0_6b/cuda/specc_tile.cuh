@@ -171,6 +171,32 @@ __device__ __forceinline__ void multiply_columns(real (&sums)[M][N][4], Tile<T, 
     }
 }
 
+/// For every element of A·Bᵀ: `each(row, column, sum)`. All warps of the block take part, `WARPS` of them.
+template <int WARPS, typename T, int M, int N, int K, typename Each>
+__device__ __forceinline__ void product_of_rows(Tile<T, M, K> a, Tile<T, N, K> b, Each each) {
+    for (int part = int(threadIdx.x) / WARP; part < M / 16 * (N / 16); part += WARPS) {
+        const int row = part / (N / 16) * 16, column = part % (N / 16) * 16;
+        real sums[1][2][4] = {};
+        multiply_rows<K>(sums, a, row, b, column);
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            each(row + fragment_row(e % 4), column + e / 4 * 8 + fragment_column(e % 4), sums[0][e / 4][e % 4]);
+    }
+}
+
+/// As `product_of_rows`, for A·B.
+template <int WARPS, typename T, int M, int N, int K, typename Each>
+__device__ __forceinline__ void product_of_columns(Tile<T, M, K> a, Tile<T, K, N> b, Each each) {
+    for (int part = int(threadIdx.x) / WARP; part < M / 16 * (N / 16); part += WARPS) {
+        const int row = part / (N / 16) * 16, column = part % (N / 16) * 16;
+        real sums[1][2][4] = {};
+        multiply_columns<K>(sums, a, row, b, column);
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+            each(row + fragment_row(e % 4), column + e / 4 * 8 + fragment_column(e % 4), sums[0][e / 4][e % 4]);
+    }
+}
+
 /// Columns between the rows of a matrix of results in shared memory, so that fragments hit different banks.
 constexpr __host__ __device__ int spread(int columns) { return columns + 8; }
 
@@ -308,5 +334,47 @@ __device__ __forceinline__ Range block_range(int low, int high, Range* scratch) 
 }
 
 __device__ __forceinline__ bool finite(real x) { return fabs(x) < -Max::neutral(); }
+
+// ---- recurrences -------------------------------------------------------------------------------------------------
+
+/// A block's share of a recurrence: VALUES rows of a head's state of KEYS columns (rounded up), CHUNK steps at a time.
+/// VECTORS of keys a step, SQUARES of CHUNK by CHUNK numbers and STRIPS of VALUES by CHUNK are in shared memory.
+template <int CHUNK_, int VALUES_, int KEYS_, int WARPS_, int VECTORS_, int SQUARES_, int STRIPS_>
+struct RecurrenceShape {
+    static constexpr int CHUNK = CHUNK_, VALUES = VALUES_, KEYS = int(ceil_div(KEYS_, 16) * 16), WARPS = WARPS_;
+    static constexpr int THREADS = WARPS * WARP;
+    using State = Tile<real, VALUES, KEYS>;
+    using Vectors = Tile<real, CHUNK, KEYS>;
+    using Square = Tile<real, CHUNK, CHUNK>;
+    using Strip = Tile<real, VALUES, CHUNK>;
+    static constexpr int VECTORS = State::SIZE, SQUARES = VECTORS + VECTORS_ * Vectors::SIZE,
+                         STRIPS = SQUARES + SQUARES_ * Square::SIZE, NUMBERS = STRIPS + STRIPS_ * Strip::SIZE;
+
+    static constexpr __host__ __device__ int64_t shared_bytes() { return int64_t(NUMBERS + 3 * CHUNK) * sizeof(real); }
+};
+
+/// Products of decays: `since[t]` of those up to step t, `fade(s, t)` of those after step s, 0 where t is earlier.
+template <int THREADS, int CHUNK>
+__device__ __forceinline__ void multiply_decays(const real* decay, real* since, Tile<real, CHUNK, CHUNK> fade) {
+    for (int s = threadIdx.x; s < CHUNK; s += THREADS) {
+        real product = 1.0f;
+        for (int t = 0; t < CHUNK; ++t) {
+            if (t > s) product *= decay[t];
+            *fade.at(s, t) = t >= s ? product : real(0);
+            if (s == 0) since[t] = decay[0] * product;
+        }
+    }
+}
+
+/// Solves x(t) + Σ over s < t of pull(s, t)·x(s) = given(t) for every row, from the first step on, in place.
+template <int THREADS, int VALUES, int CHUNK>
+__device__ __forceinline__ void solve_steps(Tile<real, VALUES, CHUNK> given, Tile<real, CHUNK, CHUNK> pull) {
+    for (int row = threadIdx.x; row < VALUES; row += THREADS)
+        for (int t = 1; t < CHUNK; ++t) {
+            real x = *given.at(row, t);
+            for (int s = 0; s < t; ++s) x -= *pull.at(s, t) * *given.at(row, s);
+            *given.at(row, t) = x;
+        }
+}
 
 }  // namespace specc

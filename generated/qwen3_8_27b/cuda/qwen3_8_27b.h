@@ -55,6 +55,12 @@ int qwen3_8_27b_gdn_gates_delta(int type, const void* a, const void* b, const vo
     const void* dt_bias, void* alpha, void* beta, int64_t T, int64_t a_stride_t, int64_t b_stride_t,
     int64_t alpha_stride_t, int64_t beta_stride_t, cudaStream_t stream);
 
+int qwen3_8_27b_gdn_core_delta_prefill(int type, const void* S0, const void* q, const void* k,
+    const void* v, const void* alpha, const void* beta, void* S, void* o, int64_t T, int64_t S0_stride_h,
+    int64_t S0_stride_a, int64_t q_stride_t, int64_t q_stride_d1, int64_t k_stride_t, int64_t k_stride_d1,
+    int64_t v_stride_t, int64_t v_stride_h, int64_t alpha_stride_t, int64_t beta_stride_t, int64_t S_stride_h,
+    int64_t S_stride_a, int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
+
 int qwen3_8_27b_gdn_core_delta_decode(int type, const void* S0, const void* q, const void* k,
     const void* v, const void* alpha, const void* beta, void* S, void* o, int64_t B, int64_t S0_stride_s,
     int64_t S0_stride_h, int64_t S0_stride_a, int64_t q_stride_s, int64_t q_stride_d1, int64_t k_stride_s,
@@ -122,8 +128,6 @@ int qwen3_8_27b_final_norm(int type, const void* x, const void* w, void* y, int6
 
 int qwen3_8_27b_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
-
-/* No kernel for gdn_core_delta_prefill: the cuda target has no template for the recurrence schedule */
 
 #ifdef __cplusplus
 }

@@ -37,10 +37,16 @@ inline bool aligned(int64_t stride, int bytes) { return stride * bytes % 16 == 0
 template <typename... P, typename... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... arguments) {
 #ifdef SPECC_HOST
-    auto call = [=]() SPECC_PLAIN { kernel(static_cast<P>(arguments)...); };
-    auto invoke = [](void* c) SPECC_PLAIN { (*static_cast<decltype(call)*>(c))(); };
     (void)stream;
-    return specc_host::launch(reinterpret_cast<const void*>(kernel), invoke, &call, grid, block, shared_bytes);
+    auto run = [&](P... given) {
+        auto call = [=]() SPECC_PLAIN { kernel(given...); };
+        auto invoke = [](void* c) SPECC_PLAIN { (*static_cast<decltype(call)*>(c))(); };
+        const void* values[] = {&given...};
+        const size_t sizes[] = {sizeof(given)...};
+        const specc_host::Arguments all{values, sizes, sizeof...(given)};
+        return specc_host::launch(reinterpret_cast<const void*>(kernel), invoke, &call, all, grid, block, shared_bytes);
+    };
+    return run(static_cast<P>(arguments)...);
 #else
     if (shared_bytes > 48 * 1024) {
         const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),

@@ -12,6 +12,7 @@ from specc.targets.cuda.emit_contraction import contraction_slots
 from specc.targets.cuda.emit_decode import decode_slots
 from specc.targets.cuda.emit_pointwise import pointwise_slots
 from specc.targets.cuda.emit_prefill import prefill_slots
+from specc.targets.cuda.emit_recurrence import recurrence_slots
 from specc.targets.cuda.emit_row_reduction import row_reduction_slots
 from specc.targets.cuda.names import legal
 from specc.targets.cuda.printer import function_source
@@ -32,6 +33,7 @@ TILED: Mapping[str, Callable[[Kernel, str], Slots]] = {
     "attention_decode": decode_slots,
     "attention_prefill": prefill_slots,
     "contraction": contraction_slots,
+    "recurrence": recurrence_slots,
 }
 """Schedules with tiles from a table, by architecture. A schedule that is neither here nor above has no CUDA file."""
 RUNTIME = ("specc_device.cuh", "specc_launch.cuh", "specc_tile.cuh")

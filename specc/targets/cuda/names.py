@@ -31,7 +31,8 @@ TEMPLATE = (
     "first_column", "kernels", "COLUMNS", "base", "bring_keys", "bring_values", "dot", "ends", "fade", "first", "good",
     "half", "high", "largest", "last", "least", "low", "most", "score", "scores", "seen_keys", "share", "tiles", "top",
     "total", "weight", "run", "run_few", "run_merge", "split", "splits", "each", "member", "values", "sums", "tops",
-    "totals", "status", "even", "odd", "both", "from",
+    "totals", "status", "even", "odd", "both", "from", "CHUNK", "VALUES", "KEYS", "memory", "state", "decay",
+    "rate", "since", "fade", "pull", "meets", "added", "finds", "before", "gain", "inside", "first_value",
     "grid", "block", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
 )  # fmt: skip
 DERIVED = re.compile(

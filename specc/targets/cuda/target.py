@@ -11,6 +11,7 @@ from specc.ir import Model
 from specc.kernels import Kernel
 from specc.lowered import Lowered, all_kernels
 from specc.targets.cuda.emit import RUNTIME, SPACE, emit, emit_runtime, has_template, lacking
+from specc.targets.cuda.emit_recurrence import chunk_sizes
 from specc.targets.cuda.emit_row_reduction import lanes
 from specc.targets.cuda.header import header
 from specc.targets.cuda.names import namespace
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from specc.targets.cuda.session import Sampler, Trace
 
-__all__ = ["emit_model", "lacking", "lanes", "name", "run"]
+__all__ = ["chunk_sizes", "emit_model", "lacking", "lanes", "name", "run"]
 
 name = "cuda"
 

@@ -22,6 +22,8 @@ from specc.targets.cuda.target import run
 from tests.evidence.planted import HEADS, Node, library, nat
 from tests.evidence.planted import NODES as SHIPPED
 from tests.evidence.test_meaning import REAL
+from tests.lower.cases import kernel_of
+from tests.lower.test_recurrence import OUT
 
 NODES = {
     "lmHead": SHIPPED["lmHead"],
@@ -34,12 +36,38 @@ NODES = {
     "causalGQA, heads of two warps": Node("causalGQA", {**HEADS, "D": nat(288)}, ()),
 }
 
+SIZES = {"H": 2, "K": 20, "V": 24}
+BEFORE, ADDED = "R[t - 1, h, a, i]", "v[t, h, a] · k[t, h, i]"
+STEPS = {
+    "the delta rule": (
+        "q[T, H, K], k[T, H, K], v[T, H, V], b[T, H]",
+        f"{BEFORE} + b[t, h] · (v[t, h, a] - (Σ_j R[t - 1, h, a, j] · k[t, h, j])) · k[t, h, i]",
+    ),
+    "recurrence that looks for another vector": (
+        "q[T, H, K], k[T, H, K], p[T, H, K], v[T, H, V], c[T, H]",
+        f"c[t, h] · ({BEFORE} + (Σ_j R[t - 1, h, a, j] · p[t, h, j]) · k[t, h, i] / 2) - {ADDED}",
+    ),
+    "recurrence that takes nothing away": (
+        "q[T, H, K], k[T, H, K], v[T, H, V], c[T, H]",
+        f"exp(-c[t, h]) · {BEFORE} + {ADDED}",
+    ),
+}
+
+
+def recurrence(name: str) -> Kernel:
+    operands, step = STEPS[name]
+    states = f"  rec R[t < T, h < H, a < V, i < K] from 0 = {step}\n"
+    return kernel_of(f"op f({operands}) -> o[T, H, V]\n{states}{OUT}", **SIZES)
+
+
+NAMES = (*NODES, *STEPS)
+
 
 def kernel(name: str) -> Kernel:
-    return NODES[name].kernel(library())
+    return NODES[name].kernel(library()) if name in NODES else recurrence(name)
 
 
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_is_verified(name: str) -> None:
     report = check_kernel(kernel(name), CudaExecutor(), examples=3, number=2)
     assert report.status is Status.VERIFIED, report.counterexample or report.reason
@@ -63,7 +91,7 @@ def test_a_value_that_a_row_does_not_see_takes_no_part_in_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_widened_kernel_equals_the_oracle(name: str) -> None:
     own = kernel(name)
     case = replace(next(c for c in pinned(own) if c.family == "normal"), dtype="float32", seed=7)
