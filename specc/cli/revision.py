@@ -12,10 +12,12 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from specc.diagnostics import Diagnostic, SpecError
+from specc.limits import MAX_BYTES
 from specc.models import find_model
 
 REVISION = re.compile(r"(?P<revision>(?:[^-:][^:]*)?):(?P<path>[^:]+\.spec)")
-USE = re.compile(r'^[ \t]*use[ \t]+"([^"\n]+)"', re.MULTILINE)
+LINK = b"120000"
+"""Mode of a symbolic link in git."""
 
 
 @dataclass(frozen=True)
@@ -46,32 +48,69 @@ def found(name: str) -> Iterator[Found]:
     if written is None or isfile(name):
         yield Found(find_model(name))
         return
-    with TemporaryDirectory() as folder:
-        spec = Found(_fetch(written["revision"], written["path"], Path(folder)), folder, written["revision"])
+    with _temporary() as folder:
+        spec = Found(folder / _place(written["revision"], written["path"]), str(folder), written["revision"])
         try:
+            _fetch(spec)
             yield spec
         except SpecError as error:
             raise SpecError(map(spec.named, error.diagnostics)) from error
 
 
-def _fetch(revision: str, path: str, folder: Path) -> Path:
-    """Writes a spec and the libraries that it uses below `folder`, placed as in the repository. Raises SpecError."""
-    here = _git(f"{revision}:{path}", "rev-parse", "--show-prefix").decode().strip()
-    spec = PurePosixPath(normpath(PurePosixPath(here, path)))
-    text = _write(revision, spec, folder).decode("utf-8", "replace")
-    for name in dict.fromkeys(USE.findall(text)):
-        _write(revision, PurePosixPath(normpath(spec.parent / name)), folder)
-    return folder / spec
+@contextmanager
+def _temporary() -> Iterator[Path]:
+    try:
+        folder = TemporaryDirectory()
+    except OSError as error:
+        raise _no_room("to a temporary folder", error) from error
+    with folder as name:
+        yield Path(name)
 
 
-def _write(revision: str, file: PurePosixPath, folder: Path) -> bytes:
+def _no_room(what: str, error: OSError) -> SpecError:
+    reason = error.strerror or type(error).__name__
+    help_ = "`TMPDIR` names another place for temporary files"
+    return SpecError([Diagnostic("E502", f"cannot write {what}: {reason}", None, help_)])
+
+
+def _place(revision: str, path: str) -> PurePosixPath:
+    """The path from the root of the repository. Raises SpecError."""
+    here = _git(f"{revision}:{path}", "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n")
+    return PurePosixPath(normpath(PurePosixPath(here, path)))
+
+
+def _fetch(spec: Found) -> None:
+    """Writes a spec and the libraries that it uses below its folder, placed as in the repository. Raises SpecError."""
+    from specc import pipeline
+
+    place = PurePosixPath(spec.path.relative_to(spec.folder))
+    _write(spec, place)
+    for name in dict.fromkeys(line.text for line in pipeline.parse(spec.path).uses):
+        _write(spec, PurePosixPath(normpath(place.parent / name)))
+
+
+def _write(spec: Found, file: PurePosixPath) -> None:
+    wanted = f"{spec.revision}:{file}"
     if file.is_absolute() or ".." in file.parts:
-        raise _unreadable(f"{revision}:{file}", "it is outside of the repository")
-    data = _git(f"{revision}:{file}", "cat-file", "blob", f"{revision}:{file}")
-    target = folder / file
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(data)
-    return data
+        raise _unreadable(wanted, "it is outside of the repository")
+    if int(_git(wanted, "cat-file", "-s", wanted)) > MAX_BYTES:
+        raise SpecError([Diagnostic("E108", f"`{wanted}` is too long", None, f"at most {MAX_BYTES} bytes")])
+    if _mode(spec.revision, file) == LINK:
+        raise _unreadable(wanted, "it is a link; name the file that it leads to")
+    data = _git(wanted, "cat-file", "blob", wanted)
+    target = Path(spec.folder, file)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    except OSError as error:
+        raise _no_room(f"a copy of `{wanted}`", error) from error
+
+
+def _mode(revision: str, file: PurePosixPath) -> bytes:
+    """The mode of a file as git has it; without a revision, of the one that is staged. Raises SpecError."""
+    staged = "ls-files", "--stage", "-z", "--", f":(top,literal){file}"
+    stored = "ls-tree", "-z", "--full-tree", revision, "--", str(file)
+    return _git(f"{revision}:{file}", *(stored if revision else staged)).partition(b" ")[0]
 
 
 def _git(wanted: str, *arguments: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import pytest
 from specc.cli import run
 from specc.cli.diff import KEPT, LONG, change_lines, short_text
 from specc.compare import Change, Kind
+from specc.limits import MAX_BYTES
 from specc.resources import shipped
+from tests.builds.disks import limited
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 GEMMA = shipped("specs") / "gemma4.spec"
@@ -59,6 +62,8 @@ def test_a_changed_constant_is_one_line_with_the_files_that_it_touches(diff: Dif
         1,
         f"{KEY}:layers[*].attn.core scale: 0.125 → 0.25\n"
         "  rewritten  README.md\n"
+        "  rewritten  cuda/attn_core_decode.cu\n"
+        "  rewritten  cuda/attn_core_prefill.cu\n"
         "  rewritten  torch/nodes/attn.py\n"
         "  rewritten  triton/attn_core_decode.py\n"
         "  rewritten  triton/attn_core_prefill.py\n",
@@ -187,6 +192,63 @@ def test_a_warning_at_a_revision_is_told_with_its_name(diff: Diff, repository: P
     subprocess.run(["git", "add", "."], check=True)
     status, _, err = diff("HEAD:tiny.spec", ":tiny.spec")
     assert status == 0 and err.startswith(":own.ops:") and "warning[W301]" in err
+
+
+def commit(folder: Path) -> None:
+    who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for words in (("add", "."), (*who, "commit", "-q", "-m", "More")):
+        subprocess.run(["git", *words], check=True, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('use "own.ops"', 'use"own.ops"'), ('use "own.ops"', 'use\t"own.ops"#mine'), ("", "\ufeff"), ("\n", "\r\n")],
+)
+def test_a_revision_is_read_as_the_parser_reads_it(diff: Diff, repository: Path, old: str, new: str) -> None:
+    spec = repository / "tiny.spec"
+    text = spec.read_text()
+    spec.write_text(text.replace(old, new) if old else new + text, newline="")
+    commit(repository)
+    assert diff("HEAD:tiny.spec", "tiny.spec") == (0, "same meaning: only formatting differs\n", "")
+    assert diff(":tiny.spec", "HEAD~:tiny.spec")[0] == 0
+
+
+def test_a_first_line_behind_a_byte_order_mark_names_a_library(diff: Diff, repository: Path) -> None:
+    spec = repository / "tiny.spec"
+    use = 'use "own.ops"\n'
+    spec.write_text("\ufeff" + use + spec.read_text().replace(use, ""))
+    commit(repository)
+    assert diff("HEAD:tiny.spec", "tiny.spec")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["tiny.spec", "own.ops"])
+def test_a_huge_file_at_a_revision_is_not_read(diff: Diff, repository: Path, name: str) -> None:
+    with (repository / name).open("a") as file:
+        file.write("#" * MAX_BYTES)
+    commit(repository)
+    status, _, err = diff("HEAD:tiny.spec", "HEAD~:tiny.spec")
+    assert status == 2 and err.startswith(f"error[E108]: `HEAD:{name}` is too long\n")
+
+
+@pytest.mark.parametrize("revision", ["HEAD", ""])
+def test_a_link_at_a_revision_is_refused(diff: Diff, repository: Path, revision: str) -> None:
+    (repository / "link.spec").symlink_to("tiny.spec")
+    commit(repository)
+    status, _, err = diff(f"{revision}:link.spec", "tiny.spec")
+    assert status == 2
+    assert err == f"error[E501]: cannot read `{revision}:link.spec`: it is a link; name the file that it leads to\n"
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_full_disk_for_temporary_files_is_a_message(diff: Diff, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = subprocess.run(limited(100, "diff", "HEAD:tiny.spec", "tiny.spec"), capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error[E502]: cannot write a copy of `HEAD:tiny.spec`: File too large\n")
+    monkeypatch.setattr(tempfile, "tempdir", "none")
+    status, _, err = diff("HEAD:tiny.spec", "tiny.spec")
+    assert status == 2 and err.startswith(
+        "error[E502]: cannot write to a temporary folder: No such file or directory\n"
+    )
 
 
 def test_a_revision_is_no_option_of_git(diff: Diff, repository: Path) -> None:
