@@ -65,17 +65,7 @@ def judge(
     _require_shapes(kernel, outputs, sizes)
     boxes = {n: _box(outputs[n].shape, written.get(n)) for n in outputs}
     at = {q.tensor.name: dict(zip(q.indices, boxes[q.tensor.name], strict=True)) for q in kernel.formula.equations}
-    operands = {t.name: exact[t.name] for t in kernel.formula.inputs if t.name in exact}
-    oracle = evaluate(kernel.formula, operands, sizes, at)
-    tables = _tables(kernel)
-    limits = bound(kernel.lowered, {**operands, **tables}, numerics, sizes, at, tables=tables.keys())
-    errors = {n: np.asarray(limits[n].error) for n in outputs}
-    if isinstance(kernel.schedule, Pointwise):  # a definition may cancel where the kernel's form does not
-        within = evaluate_within(kernel.formula, operands, errors, sizes, at)
-        oracle, errors = within.values, {n: errors[n] + within.uncertainty[n] for n in outputs}
-    elif any(np.any(errors[n] <= EXACT * np.max(np.abs(oracle[n]), initial=0.0)) for n in outputs):
-        own = uncertainty(kernel.formula, operands, sizes, at)
-        errors = {n: errors[n] + own[n] for n in outputs}
+    oracle, errors = expected(kernel, exact, numerics, sizes, at)
     types = {n: kernel.operand(n).stored(dtype) for n in outputs}
     parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], errors[n], types[n]) for n in outputs]
     vacuities = [p.vacuity for p in parts if p.vacuity is not None]
@@ -86,6 +76,29 @@ def judge(
         tuple(m for p in parts for m in p.mismatches),
         sum(p.count for p in parts),
     )
+
+
+def expected(
+    kernel: Kernel,
+    exact: Mapping[str, npt.NDArray[np.generic]],
+    numerics: Numerics,
+    sizes: Mapping[str, int],
+    at: Mapping[str, Mapping[str, npt.NDArray[np.int64]]] | None = None,
+) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+    """Values of the results, and how far those of a target may be off before they are stored. `at`: positions of each
+    index of each result (all, if None)."""
+    operands = {t.name: exact[t.name] for t in kernel.formula.inputs if t.name in exact}
+    oracle = evaluate(kernel.formula, operands, sizes, at)
+    tables = _tables(kernel)
+    limits = bound(kernel.lowered, {**operands, **tables}, numerics, sizes, at, tables=tables.keys())
+    errors = {n: np.asarray(found.error) for n, found in limits.items()}
+    if isinstance(kernel.schedule, Pointwise):  # a definition may cancel where the kernel's form does not
+        within = evaluate_within(kernel.formula, operands, errors, sizes, at)
+        oracle, errors = within.values, {n: errors[n] + within.uncertainty[n] for n in limits}
+    elif any(np.any(errors[n] <= EXACT * np.max(np.abs(oracle[n]), initial=0.0)) for n in limits):
+        own = uncertainty(kernel.formula, operands, sizes, at)
+        errors = {n: errors[n] + own[n] for n in limits}
+    return oracle, errors
 
 
 class WrongShape(Exception):

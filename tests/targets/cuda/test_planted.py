@@ -21,6 +21,7 @@ from specc.targets.cuda.session import Buffer, KernelFault, call
 from specc.targets.cuda.tiles import CPU
 from specc.targets.cuda.wrapper import arguments
 from tests.evidence.planted import HEADS, NODES, Node, library, nat
+from tests.targets.cuda.storage import single
 
 WIDE = Node("slidingGQA", {**HEADS, "D": nat(272), "window": nat(96)}, ())
 """Attention whose value columns two warps share."""
@@ -80,17 +81,9 @@ FAULTS = {
 }
 
 
-def single(text: str, element: str) -> str:
-    """A file that launches for one storage type only, which compiles in a third of the time."""
-    head, tail = "specc::with_storage(type, [&](auto element) {", "\n    });\n}\n\n#endif"
-    assert text.count(head) == 1 and text.count(tail) == 1
-    text = text.replace(head, "[&](auto element) {").replace(tail, f"\n    }}({element}());\n}}\n\n#endif")
-    return text.replace("(int type, ", "([[maybe_unused]] int type, ")
-
-
 def reports(kernel: Kernel, text: str, rows: int | None = None) -> list[str]:
     """What the suite says about pinned cases in bfloat16."""
-    executor = CudaExecutor({kernel.name: single(text, "__nv_bfloat16")})
+    executor = CudaExecutor({kernel.name: single(text, "bfloat16")})
     outcomes = []
     for case in pinned(kernel, ("bfloat16",)):
         if rows is not None:
@@ -131,7 +124,7 @@ def far_rows(text: str, folder: Path) -> None:
     numbers = {n: ctypes.c_int64(v) for n, v in sizes.items()}
     known = {**places, **numbers, "type": ctypes.c_int(0), "stream": ctypes.c_void_p(None)}
     values = [known[a.name] for a in arguments(legal(kernel))]
-    trace = call(host.load(host.build(single(text, "__nv_bfloat16"))), symbol(kernel), values, buffers)
+    trace = call(host.load(host.build(single(text, "bfloat16"))), symbol(kernel), values, buffers)
     assert np.all(trace.counts["logits"] == 1)
 
 
