@@ -78,6 +78,8 @@ class Drift:
     name: str
     state: State
     diff: str = ""
+    refused: bool = False
+    """Whether a build would be refused because of it."""
 
 
 def write(folder: Path, files: Mapping[str, str], options: Mapping[str, str], inputs: Hashes) -> Written:
@@ -207,7 +209,7 @@ def drift(folder: Path, files: Mapping[str, str], options: Mapping[str, str], in
         try:
             return _drift(folder, wanted, expected)
         except OSError as error:
-            return (Drift(_inside(folder, error.filename), State.BLOCKED, error.strerror or ""),)
+            return (Drift(_inside(folder, error.filename), State.BLOCKED, error.strerror or "", refused=True),)
 
 
 def _inside(folder: Path, name: str | None) -> str:
@@ -221,42 +223,49 @@ def _drift(folder: Path, wanted: Mapping[str, bytes], expected: Manifest) -> tup
     found += [Drift(n, State.EXTRA) for n in sorted(owned) if n not in wanted and _stands(folder, n)]
     found.append(_manifest_drift(folder, expected))
     found += [Drift(_inside(folder, str(p)), State.INTERRUPTED) for p in scraps(folder, owned)]
+    error = unwritable(folder, JOURNAL)
     if read_journal(folder) is not None:
         found.append(Drift(JOURNAL, State.INTERRUPTED))
+    elif error is not None and os.path.lexists(folder / JOURNAL):
+        found.append(Drift(JOURNAL, State.BLOCKED, error.strerror or "", True))
     return tuple(d for d in found if d is not None)
 
 
 def _compare(folder: Path, name: str, wanted: bytes, owned: Owned) -> Drift | None:
     error = unwritable(folder, name)
+    foreign = _foreign(folder, name, owned) is not None
     try:
         have = None if error else read_regular(folder / name)
     except OSError as unreadable:
         if unreadable.errno == errno.EFBIG:
-            state = State.EDITED if _foreign(folder, name, owned) is None else State.FOREIGN
-            return Drift(name, state, _sizes((folder / name).stat().st_size, len(wanted)))
+            size = _sizes((folder / name).stat().st_size, len(wanted))
+            return Drift(name, State.FOREIGN if foreign else State.EDITED, size, foreign)
         have, error = None, unreadable
     if have == wanted:
         return None
     if have is None:
         blocked = error is not None or os.path.lexists(folder / name)
         why = error.strerror or "" if error else "it is no file"
-        return Drift(name, State.BLOCKED, why) if blocked else Drift(name, State.MISSING)
+        refused = error is not None or foreign
+        return Drift(name, State.BLOCKED, why, refused) if blocked else Drift(name, State.MISSING)
     if digest(have) in owned.get(name, ()):
         state = State.STALE
-    elif wanted.startswith(have.rstrip(b"\0")):
-        state = State.TORN
+    elif foreign:
+        state = State.FOREIGN
     else:
-        state = State.EDITED if _foreign(folder, name, owned) is None else State.FOREIGN
-    return Drift(name, state, _diff(name, have, wanted))
+        state = State.TORN if wanted.startswith(have.rstrip(b"\0")) else State.EDITED
+    return Drift(name, state, _diff(name, have, wanted), foreign)
 
 
 def _manifest_drift(folder: Path, expected: Manifest) -> Drift | None:
     have = read_regular(folder / MANIFEST)
     if have is None:
-        return Drift(MANIFEST, State.BLOCKED if os.path.lexists(folder / MANIFEST) else State.MISSING)
+        refused = unwritable(folder, MANIFEST) is not None
+        return Drift(MANIFEST, State.BLOCKED if os.path.lexists(folder / MANIFEST) else State.MISSING, "", refused)
     old = read_manifest(folder)
     if old is None:
-        return Drift(MANIFEST, State.FOREIGN if foreign_manifest(folder) else State.TORN)
+        foreign = foreign_manifest(folder)
+        return Drift(MANIFEST, State.FOREIGN if foreign else State.TORN, "", foreign)
     text = old.text().encode("utf-8", "surrogatepass")
     if text != have:
         return Drift(MANIFEST, State.EDITED, _diff(MANIFEST, have, text))

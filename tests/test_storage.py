@@ -120,6 +120,42 @@ def test_a_new_node_does_not_replace_a_file_that_was_there(clean: Path) -> None:
     refused(clean, "specc did not write", {**FILES, "triton/mine.py": "node = 1\n"})
 
 
+def put(folder: Path, name: str, how: str) -> None:
+    """Puts something in the place of a file."""
+    path = folder / name
+    if path.is_file():
+        path.unlink()
+    match how:
+        case "link":
+            path.symlink_to(folder.parent / "nowhere")
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "huge":
+            sparse(path)
+        case _:
+            path.write_text(how)
+
+
+@pytest.mark.parametrize("name", ["README.md", "triton/new.py", MANIFEST, JOURNAL])
+@pytest.mark.parametrize("how", ["link", "pipe", "folder", "huge", "", "mine\n"])
+def test_checking_says_whether_a_build_is_refused(clean: Path, name: str, how: str) -> None:
+    put(clean, name, how)
+    files = {**NEWER, "triton/new.py": "new = 1\n"}
+    found = drift(clean, files, OPTIONS, INPUTS)
+    try:
+        write(clean, files, OPTIONS, INPUTS)
+        refused = False
+    except OSError:
+        refused = True
+    assert any(d.refused for d in found) == refused
+    if refused:
+        assert name in {d.name for d in found if d.refused}
+    else:
+        assert states(clean, files) == {}
+
+
 def test_a_name_that_is_too_long_is_refused_before_anything_is_written(clean: Path) -> None:
     refused(clean, "too long", {**NEWER, f"triton/{'x' * 253}.py": ""})
     write(clean, {**NEWER, f"triton/{'x' * 252}.py": ""}, OPTIONS, INPUTS)

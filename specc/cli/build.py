@@ -149,7 +149,7 @@ def _check(spec: Path, out: Path, options: Options, quiet: bool) -> dict[str, ob
 
 
 def _drift_values(drift: Drift) -> dict[str, object]:
-    return {"file": drift.name, "state": str(drift.state), "diff": drift.diff}
+    return {"file": drift.name, "state": str(drift.state), "diff": drift.diff, "refused": drift.refused}
 
 
 def _drift_text(drift: Drift) -> str:
@@ -160,4 +160,9 @@ def _verdict(folder: Path, found: tuple[Drift, ...]) -> str:
     place = visible(str(folder))
     if not found:
         return f"{place}: as built"
-    return f"{place}: {count(len(found), 'file')} not as built; `specc build` repairs it"
+    head, refused = f"{place}: {count(len(found), 'file')} not as built", sum(drift.refused for drift in found)
+    if not refused:
+        return f"{head}; `specc build` repairs it"
+    return (
+        f"{head}; `specc build` would not replace {count(refused, 'file')}: move away what is there, or choose `--out`"
+    )

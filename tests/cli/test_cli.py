@@ -107,6 +107,18 @@ def test_check_fails_with_a_diff_and_writes_nothing(specc: Run, own: Path, tmp_p
     assert [d["file"] for d in values(text)["drift"]] == ["README.md"]
 
 
+def test_check_does_not_promise_what_a_build_refuses(specc: Run, own: Path, tmp_path: Path) -> None:
+    page = tmp_path / "out/tiny/README.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("mine\n")
+    status, text, _ = specc("build", own, "--out", tmp_path / "out", "--check")
+    assert status == 1 and "repairs it" not in text
+    assert text.endswith("`specc build` would not replace 1 file: move away what is there, or choose `--out`\n")
+    assert specc("build", own, "--out", tmp_path / "out")[0] == 2
+    page.unlink()
+    assert "`specc build` repairs it" in specc("build", own, "--out", tmp_path / "out", "--check")[1]
+
+
 def test_build_reports_as_json(specc: Run, own: Path, tmp_path: Path) -> None:
     status, text, _ = specc("build", own, "--out", tmp_path / "o", "--json")
     found = values(text)
