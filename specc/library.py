@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from specc.diagnostics import Diagnostic, SpecError
+from specc.diagnostics import Collector
 from specc.limits import MAX_USED_BYTES
 from specc.ops import Library
 from specc.parse import parse_ops
@@ -14,6 +14,7 @@ from specc.resources import shipped
 from specc.source import Source, Span
 from specc.syntax import OpsFile
 from specc.typecheck.ops import check_library
+from specc.typecheck.values import attempt
 
 
 @cache
@@ -29,11 +30,19 @@ def _shipped_library() -> Library:
 
 def load_library(extra: Sequence[Path] = ()) -> Library:
     """The shipped ops together with those of the files in `extra`. Raises SpecError, OSError, TooLong."""
-    if not extra:
-        return _shipped_library()
-    texts = [Source.read(p) for p in extra]
+    return library_of([Source.read(p) for p in extra], Collector())
+
+
+def library_of(texts: Sequence[Source], report: Collector) -> Library:
+    """The shipped ops together with those of op libraries as written. Raises SpecError: with the mistakes of all texts,
+    and those in `report`."""
     size = sum(len(t.text.encode()) for t in texts)
     if size > MAX_USED_BYTES:
         place, help_ = Span(texts[-1], 1, 1), f"at most {MAX_USED_BYTES}"
-        raise SpecError([Diagnostic("E108", f"the op libraries in use have {size} bytes", place, help_)])
-    return check_library((*_shipped_files(), *map(parse_ops, texts)))
+        report.error("E108", f"the op libraries in use have {size} bytes", place, help_)
+        report.finish()
+    own = [attempt(report, parse_ops, t) for t in texts]
+    report.finish()
+    if not own:
+        return _shipped_library()
+    return check_library((*_shipped_files(), *(f for f in own if f is not None)))

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import re
@@ -18,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specc import emit
-from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.hygiene import fault
-from specc.inputs import TARGETS, Options, read_inputs, read_source
+from specc.inputs import TARGETS, Options, read_inputs, read_source, used_file
 from specc.manifest import Hashes, Manifest, digest, read_manifest
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from specc.ir import Model
     from specc.lowered import Lowered
     from specc.ops import Library
+    from specc.source import Source
     from specc.syntax_spec import SpecFile
     from specc.targets.base import Target
 
@@ -53,24 +55,43 @@ def parse(path: Path) -> SpecFile:
 
 
 def libraries(path: Path, syntax: SpecFile) -> Library:
-    """The shipped ops and those of the files that the spec uses. Raises SpecError."""
-    from specc.library import load_library
+    """The shipped ops and those of the files that the spec uses. Raises SpecError: with the mistakes of all files."""
+    from specc.library import library_of
 
-    names = [line.text for line in syntax.uses]
-    again = [line for n, line in enumerate(syntax.uses) if line.text in names[:n]]
-    if again:
-        raise SpecError([Diagnostic("E105", f'`use "{line.text}"` is given twice', line.span) for line in again])
-    extra = [path.parent / name for name in names]
-    for file in extra:
-        read_source(file)
-    return load_library(extra)
+    report = Collector()
+    texts: dict[str, Source | None] = {}
+    for line in syntax.uses:
+        if line.text in texts:
+            report.error("E105", f'`use "{line.text}"` is given twice', line.span)
+            continue
+        texts[line.text] = None
+        try:
+            texts[line.text] = read_source(used_file(path, line.text, line.span), line.span)
+        except SpecError as error:
+            report.take(error)
+    return library_of([t for t in texts.values() if t is not None], report)
+
+
+def used_files(path: Path, syntax: SpecFile) -> tuple[Path, ...]:
+    """The op libraries that a spec may read, whether they can be read or not."""
+    found: list[Path] = []
+    for line in syntax.uses:
+        with contextlib.suppress(SpecError):
+            found.append(used_file(path, line.text))
+    return tuple(found)
 
 
 def check(path: Path, syntax: SpecFile) -> Model:
-    """The typed model of a syntax tree. Raises SpecError."""
+    """The typed model of a syntax tree. Raises SpecError: where op libraries have mistakes, with those of the spec that
+    can be seen without them."""
+    from specc.library import load_library
     from specc.typecheck.model import check_model
 
-    return check_model(syntax, libraries(path, syntax))
+    try:
+        library = libraries(path, syntax)
+    except SpecError as error:
+        return check_model(syntax, load_library(), error)
+    return check_model(syntax, library)
 
 
 def load(path: Path) -> Model:
@@ -163,7 +184,11 @@ def compile_files(path: Path, options: Options) -> tuple[dict[str, str], Hashes,
         before = options.table()
         syntax = parse(path)
         uses = [line.text for line in syntax.uses]
-        inputs = read_inputs(path, uses)
+        try:
+            inputs = read_inputs(path, uses)
+        except SpecError:
+            check(path, syntax)  # raises it with its place, beside all other mistakes
+            raise
         model = check(path, syntax)
         produced = files(model, lower(model), options)
         parsed = digest(syntax.span.source.text.encode())

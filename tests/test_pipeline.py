@@ -109,6 +109,19 @@ def test_a_changed_input_is_seen(own: Path, name: str) -> None:
     assert pipeline.build(own, out, Options()).written is None
 
 
+def test_mistakes_of_all_libraries_and_of_the_spec_come_together(own: Path) -> None:
+    edit(own, 'use "own.ops"', 'use "none.ops"\nuse "own.ops"\nuse "more.ops"')
+    edit(own, "heads = 4", "heads = 4 / 3\n  other = nothing")
+    own.with_name("more.ops").write_text("def f(x) = = x\ndef g(x) = x\n")
+    own.with_name("own.ops").write_text("def h(x) = (x\n")
+    with pytest.raises(SpecError) as caught:
+        pipeline.build(own, own.parent / "out", Options())
+    places = [(Path(d.span.source.name).name, d.code) for d in caught.value.diagnostics if d.span is not None]
+    assert len(places) == len(caught.value.diagnostics)
+    assert {("tiny.spec", "E501"), ("tiny.spec", "E201"), ("own.ops", "E102"), ("more.ops", "E101")} <= set(places)
+    assert not {c for _, c in places} & {"E230", "E270", "E253", "E256"}
+
+
 def test_a_library_that_has_gone_and_is_no_longer_used_is_not_missed(own: Path) -> None:
     out = own.parent / "out"
     pipeline.build(own, out, Options())

@@ -13,6 +13,7 @@ from specc import pipeline
 from specc.cli.build import build_text, kept_lines
 from specc.cli.output import count, print_errors, print_warnings
 from specc.diagnostics import SpecError
+from specc.echo import visible
 from specc.inputs import Options, read_source
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Watch:
         start = self.clock()
         try:
             syntax = pipeline.parse(self.spec)
-            self.uses = tuple(self.spec.parent / line.text for line in syntax.uses)
+            self.uses = pipeline.used_files(self.spec, syntax)
             now = {path: now.get(path, content) for path, content in self._look().items()}
             model = pipeline.check(self.spec, syntax)
             done = pipeline.build(self.spec, self.out, self.options)
@@ -89,7 +90,7 @@ class Watch:
 
     def _line(self, model: Model, now: Look, done: Build, seconds: float) -> str:
         if self.model is None:
-            return f"{build_text(done)}; watching {', '.join(map(str, now))}"
+            return f"{build_text(done)}; watching {', '.join(visible(str(path)) for path in now)}"
         what, written = self._what(self.model, model, now), done.written
         if written is None or not (written.wrote or written.removed):
             return f"{what}, nothing written"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from specc import syntax_spec as m
-from specc.diagnostics import Collector, Diagnostic, Stop, nearest
+from specc.diagnostics import Collector, Diagnostic, SpecError, Stop, nearest
 from specc.formula_text import dims_text, expr_text
 from specc.ir import Model, NodeVariant, Profile, StateDecl, Stream
 from specc.limits import MAX_BINDINGS, MAX_MODEL, MAX_ROWS
@@ -23,21 +23,26 @@ from specc.typecheck.weights import Taken, check_tied, check_tiling, take, tied_
 from specc.typecheck.wires import Wire, World
 
 
-def check_model(spec: m.SpecFile, library: Library) -> Model:
-    """The typed model that `spec` describes. Raises SpecError with all mistakes that can be seen at once."""
+def check_model(spec: m.SpecFile, library: Library, missing: SpecError | None = None) -> Model:
+    """The typed model that `spec` describes. Raises SpecError with all mistakes that can be seen at once. `missing`:
+    why ops that the spec may use are not in `library`; it is raised with the mistakes that can be seen without them."""
     report = Collector()
-    if len(spec.nodes.rows) > MAX_ROWS:
-        raise mistake("E210", f"{len(spec.nodes.rows)} rows", spec.nodes.span, f"at most {MAX_ROWS}")
-    frame = check_frame(spec, report)
-    builder = _Builder(spec, library, frame, report)
-    model = builder.build()
+    try:
+        if missing is not None:
+            report.take(missing)
+        if len(spec.nodes.rows) > MAX_ROWS:
+            raise mistake("E210", f"{len(spec.nodes.rows)} rows", spec.nodes.span, f"at most {MAX_ROWS}")
+        model = _Builder(spec, library, check_frame(spec, report), report, missing is None).build()
+    except SpecError as error:
+        report.take(error)
+        raise SpecError(report.found) from error
     report.finish()
     return model
 
 
 class _Builder:
-    def __init__(self, spec: m.SpecFile, library: Library, frame: Frame, report: Collector) -> None:
-        self.spec, self.library, self.frame, self.report = spec, library, frame, report
+    def __init__(self, spec: m.SpecFile, library: Library, frame: Frame, report: Collector, whole: bool) -> None:
+        self.spec, self.library, self.frame, self.report, self.whole = spec, library, frame, report, whole
         self.ops = {o.name: o for o in library.ops}
         self.variants: dict[int, NodeVariant] = {}
         self.state_dims: dict[str, dict[str, Dims]] = {}
@@ -62,7 +67,7 @@ class _Builder:
         self._check_tied(nodes)
         self._check_pieces(flow)
         wires = {w for n in nodes for a in n.applications for written in a.writes for w, _ in written.views}
-        profile = check_profile(self.spec.profile, self.library, wires | set(self.state_dims), self.report)
+        profile = check_profile(self._profile(), self.library, wires | set(self.state_dims), self.report)
         nodes = tuple(kept_in(n, profile.kept) for n in nodes)
         failed = [r.path for r in self.spec.nodes.rows if id(r) in self.failed]
         config = check_config(self.spec.config, self.frame, nodes, failed, self.report)
@@ -111,7 +116,7 @@ class _Builder:
             self.report.error("E262", "each layer would have the same tensors", span, help_)
         classes = [c.name for c in self.frame.classes]
         for row in self.spec.nodes.rows:
-            if row.op.name not in self.ops:
+            if self.whole and row.op.name not in self.ops:
                 self.report.error("E230", f"unknown op `{row.op.name}`", row.op.span, nearest(row.op.name, self.ops))
             if row.layers.name not in ("-", "all", *classes):
                 help_ = nearest(row.layers.name, ["-", "all", *classes])
@@ -205,6 +210,13 @@ class _Builder:
             report = self.report if d.tensor.name in used else Collector()
             found[d.tensor.name] = attempt(report, shape, d.tensor.dims, table(group.names)) or ()
         return found
+
+    def _profile(self) -> m.Profile:
+        """The profile, without lines about ops that are missing."""
+        written = self.spec.profile
+        known = ("softmax", *self.ops)
+        rounds = tuple(r for r in written.rounds if self.whole or r.target.partition(".")[0] in known)
+        return replace(written, rounds=rounds)
 
     def _check_tied(self, nodes: tuple[NodeVariant, ...]) -> None:
         known = {(n.path, w.name): w.shape for n in nodes if n.layers is None for w in n.weights if w.tied is None}

@@ -73,9 +73,8 @@ def hypotheses(spec: Spec, standing: Callable[[int], bool]) -> Iterator[Hypothes
 
 def _library(spec: Spec) -> Library:
     """The ops of the spec and the variants; without these where the spec has one of the same name."""
-    extra = [spec.path.parent / line.text for line in spec.syntax.uses]
     try:
-        return load_library([*extra, VARIANTS])
+        return load_library([*pipeline.used_files(spec.path, spec.syntax), VARIANTS])
     except SpecError:
         return pipeline.libraries(spec.path, spec.syntax)
 
