@@ -153,7 +153,7 @@ def _drift_values(drift: Drift) -> dict[str, object]:
 
 
 def _drift_text(drift: Drift) -> str:
-    return f"{drift.name}: {drift.state}" + (f"\n{drift.diff}" if drift.diff else "")
+    return f"{visible(drift.name)}: {drift.state}" + (f"\n{drift.diff}" if drift.diff else "")
 
 
 def _verdict(folder: Path, found: tuple[Drift, ...]) -> str:

@@ -13,6 +13,7 @@ import typer
 from specc import pipeline
 from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
+from specc.echo import visible
 from specc.models import find_model
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def line(report: Report, file: Path | None, key: str) -> str:
         dtype = report.counterexample.case.dtype if report.counterexample else "float32"
         words = ["specc", "eval", key, "--phase", report.kernel.phase, "--inputs", str(file)]
         command = shlex.join([*words, "--target", report.target, "--dtype", dtype])
-        text += f"\n  replay: {command}"
+        text += f"\n  replay: {visible(command)}"
     return text + (f"\n  {report.reason}" if report.status == "UNKNOWN" else "")
 
 

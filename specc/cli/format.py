@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from specc.cli.output import FAILED, print_json
-from specc.diagnostics import Diagnostic, SpecError
+from specc.diagnostics import Collector, Diagnostic, SpecError
+from specc.echo import visible
 from specc.inputs import read_source
 from specc.storage import rewrite_file
 
@@ -20,7 +21,14 @@ def fmt(
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Rewrite specs and op libraries in their canonical form."""
-    texts = {path: (read_source(path).text, canonical(path)) for path in files}
+    report = Collector()
+    texts: dict[Path, tuple[str, str]] = {}
+    for path in files:
+        try:
+            texts[path] = read_source(path).text, canonical(path)
+        except SpecError as error:
+            report.take(error)
+    report.finish()
     changed = {path: pair for path, pair in texts.items() if pair[0] != pair[1]}
     if not check:
         for path, (_, after) in changed.items():
@@ -30,7 +38,7 @@ def fmt(
     elif check:
         print("".join(_diff(path, *pair) for path, pair in changed.items()), end="")
     else:
-        print("\n".join(f"{p}: {'formatted' if p in changed else 'unchanged'}" for p in files))
+        print("\n".join(f"{visible(str(p))}: {'formatted' if p in changed else 'unchanged'}" for p in files))
     if check and changed:
         raise typer.Exit(FAILED)
 
@@ -57,5 +65,6 @@ def _write(path: Path, text: str) -> None:
 
 
 def _diff(path: Path, before: str, after: str) -> str:
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), str(path), f"{path} (formatted)", lineterm="")
+    name = visible(str(path))
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, f"{name} (formatted)", lineterm="")
     return "\n".join(lines) + "\n"

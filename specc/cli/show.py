@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from specc.cli.output import print_json
+from specc.echo import visible
 
 if TYPE_CHECKING:
     from specc.ir import Model
@@ -70,7 +71,7 @@ def list_models(json: Annotated[bool, typer.Option("--json", help="Report as JSO
         return
     print("Models")
     for m in models:
-        print(f"  {m.key}@{m.version}  {m.path}")
+        print(f"  {m.key}@{m.version}  {visible(str(m.path))}")
     print("Ops")
     width = max(len(op.name) for op in ops)
     for op in ops:

@@ -9,8 +9,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from specc.cli import check, run
+from specc.cli.watch import Watch
+from specc.inputs import Options
 
 ROOT = Path(__file__).parents[2]
 MODEL = "google/gemma-4-31B"
@@ -107,3 +113,79 @@ ENTRY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts
 def test_an_interrupt_ends_the_command_without_a_word(entry: str, moment: str) -> None:
     done = subprocess.run([sys.executable, "-c", SLOW, moment, entry], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+HOSTILE = "a\x1b[31m\nb\u202e"
+SHOWN = "a\\x1b[31m\\nb\\u202e"
+
+
+@pytest.fixture
+def hostile(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small example in a folder whose name a terminal would obey, which is the current one's."""
+    monkeypatch.chdir(tiny)
+    folder = tiny / HOSTILE
+    folder.mkdir()
+    for name in ("tiny.spec", "own.ops"):
+        (tiny / name).rename(folder / name)
+    return Path(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        ("fmt {}/tiny.spec", 0),
+        ("fmt --check {}/tiny.spec", 1),
+        ("build {}/tiny.spec --target torch --out {}/out", 0),
+        ("build {}/tiny.spec --target torch --out {}/out --check", 1),
+        ("check {}/tiny.spec --node add1 --target torch --examples 0 --seed 1", 0),
+        ("show {}/tiny.spec", 0),
+    ],
+)
+def test_a_report_shows_names_without_what_a_terminal_obeys(
+    hostile: Path, capsys: pytest.CaptureFixture[str], command: str, status: int
+) -> None:
+    spec = hostile / "tiny.spec"
+    if "fmt" in command:
+        spec.write_text(spec.read_text().replace("hidden = 96", "hidden   = 96"))
+    scrap = hostile / "out" / "tiny" / f".{HOSTILE}.specc-new"
+    if "--check" in command:
+        scrap.parent.mkdir(parents=True)
+        scrap.write_text("half")
+    assert run([word.format(hostile, hostile) for word in command.split(" ")]) == status
+    out, err = capsys.readouterr()
+    assert err == "" and all(c.isprintable() or c in "\n\t" for c in out)
+    assert "show" in command or "check {}" in command or SHOWN in out
+    assert HOSTILE.splitlines()[1] not in out
+
+
+def test_the_list_of_models_shows_paths_without_what_a_terminal_obeys(
+    hostile: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hostile / "tiny.spec").rename(f"{HOSTILE}.spec")
+    assert run(["list"]) == 0
+    assert f"  example/tiny@1.0  {SHOWN}.spec\n" in capsys.readouterr().out
+
+
+def test_a_watch_names_its_files_without_what_a_terminal_obeys(
+    hostile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Watch(hostile / "tiny.spec", hostile / "out", Options(("torch",)), sleep=stop).run()
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith(f"watching {SHOWN}/tiny.spec, {SHOWN}/own.ops")
+
+
+def test_the_command_that_replays_a_counterexample_is_shown_without_what_a_terminal_obeys() -> None:
+    case = SimpleNamespace(describe=lambda: "case", dtype="float32")
+    worst = SimpleNamespace(case=case, describe=lambda: "worst")
+    kernel = SimpleNamespace(name="add1", phase="decode")
+    report: Any = SimpleNamespace(
+        status="REFUTED", target="torch", kernel=kernel, outcomes=(), used=2.0, vacuity=None, shared="", reason="",
+        dtypes=("float32",), evidence="run", counterexample=worst,
+    )  # fmt: skip
+    text = check.line(report, Path(HOSTILE, "add1.npz"), f"{HOSTILE}/tiny.spec:add1")
+    assert f"'{SHOWN}/tiny.spec:add1'" in text and f"'{SHOWN}/add1.npz'" in text
+    assert all(c.isprintable() or c == "\n" for c in text)

@@ -226,7 +226,7 @@ def test_the_command_builds_on_save_and_ends_with_ctrl_c(spec: Path, command: su
     edit(spec, "scale=1/8", "scale=1/4")
     saved = time.monotonic()
     told = line(30)
-    assert re.fullmatch(r"\d\d:\d\d:\d\d attn.core scale 0.125 → 0.25: 4 files written in \d+\.\d\d s", told)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d attn.core scale 0.125 → 0.25: 6 files written in \d+\.\d\d s", told)
     assert time.monotonic() - saved >= INTERVAL
     command.send_signal(signal.SIGINT)
     status = command.wait(timeout=30)
