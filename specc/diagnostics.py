@@ -49,8 +49,8 @@ def render_all(diagnostics: Sequence[Diagnostic]) -> str:
     """The first mistakes, and how many there are beside."""
     shown = [d.render() for d in diagnostics[:MAX_SHOWN]]
     more = len(diagnostics) - len(shown)
-    many = " or more" if len(diagnostics) >= MAX_ERRORS else ""
-    return "\n".join([*shown, f"… and {more}{many} more"] if more else shown)
+    least = "at least " if len(diagnostics) == MAX_ERRORS else ""
+    return "\n".join([*shown, f"… and {least}{more} more"] if more else shown)
 
 
 def _place(diagnostic: Diagnostic) -> tuple[str, int, int, str]:

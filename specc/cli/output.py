@@ -26,9 +26,9 @@ def print_errors(error: SpecError, as_json: bool) -> None:
 
 
 def print_warnings(warnings: Sequence[Diagnostic]) -> None:
-    """On the standard error, so that a report stays clean."""
-    for warning in warnings:
-        print(warning.render(), file=sys.stderr)
+    """The first of them on the standard error, so that a report stays clean."""
+    if warnings:
+        print(render_all(warnings), file=sys.stderr)
 
 
 def diagnostic_values(diagnostic: Diagnostic) -> dict[str, object]:

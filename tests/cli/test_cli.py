@@ -14,6 +14,7 @@ import pytest
 from specc import __version__
 from specc.cli import run
 from specc.diagnostics import nearest
+from specc.limits import MAX_SHOWN
 from specc.resources import shipped
 
 SPEC = str(shipped("specs") / "gemma4.spec")
@@ -313,3 +314,21 @@ def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -m specc show {MODEL} | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("gemma-4-31B\n", "")
+
+
+def test_fmt_tells_the_mistakes_of_all_files_and_writes_none(specc: Run, own: Path, tmp_path: Path) -> None:
+    own.write_text(own.read_text().replace("heads = 4", "heads  =  4"))
+    (tmp_path / "a.ops").write_text("def f(x) = = x\n")
+    (tmp_path / "b.ops").write_text("def g(x) = x +\n")
+    before = own.read_text()
+    status, text, err = specc("fmt", own, tmp_path / "a.ops", tmp_path / "none.ops", tmp_path / "b.ops")
+    assert (status, text) == (2, "") and own.read_text() == before
+    assert all(name in err for name in ("a.ops:1:12: error[E101]", "b.ops:1:15: error[E10", "none.ops`: No such"))
+
+
+def test_of_very_many_warnings_the_first_are_shown(specc: Run, own: Path, tmp_path: Path) -> None:
+    forms = "".join(f"def f{n}(x) = x + {n}\n  computed as x + {n}.5\n" for n in range(130))
+    (tmp_path / "own.ops").write_text((tmp_path / "own.ops").read_text() + "\n" + forms)
+    status, _, err = specc("build", own, "--target", "torch", "--out", tmp_path / "out")
+    assert status == 0
+    assert err.count("warning[W301]") == MAX_SHOWN and err.endswith("\n… and 110 more\n")
