@@ -10,6 +10,7 @@ from typing import Any
 
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.limits import MAX_TILE, MAX_TILE_LINE, MAX_TILES
+from specc.source import Source, Span
 
 WIDTHS = (2, 4)
 """Bytes of a stored element."""
@@ -93,10 +94,11 @@ class TileTable:
 
 def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms) -> TileTable:
     """A table from TOML. `archs`: architectures known beside the file's own. Raises SpecError."""
-    data, report = _toml(text, name), Collector()
+    source, report = Source(name, text), Collector()
+    data = _toml(source)
     own = data.pop("archs", [])
     if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(forms.archs, a) for a in own):
-        report.error("E902", f'{name}: `archs` is a list of names such as "sm_90"', None)
+        report.error("E902", '`archs` is a list of names such as "sm_90"', _place(source, "archs"))
         own = []
     entries = sum(len(rows) for rows in data.values() if isinstance(rows, list))
     if max(entries, len(own)) > MAX_TILES:
@@ -105,29 +107,57 @@ def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms) -> T
     known = tuple(dict.fromkeys((*archs, *own)))
     rows: list[Row] = []
     for schedule, entries in data.items():
-        if schedule not in forms.tiles or not isinstance(entries, list):
-            message = f"{name}: `{schedule}` is no list of a schedule"
-            report.error("E902", message, None, nearest(schedule, forms.tiles))
-            continue
-        for number, entry in enumerate(entries, 1):
-            try:
-                rows.append(_row(schedule, entry, known, forms))
-            except ValueError as error:
-                report.error("E902", f"{name}: {schedule}, row {number}: {error}", None)
+        if schedule not in forms.tiles:
+            message = f"`{schedule}` is no list of a schedule"
+            report.error("E902", message, _place(source, schedule), nearest(schedule, forms.tiles))
+        elif not isinstance(entries, list):
+            help_ = f"write `[[{schedule}]]` above the lines of each row"
+            report.error("E902", f"`{schedule}` is no list of rows", _place(source, schedule), help_)
+        else:
+            rows += _rows(schedule, entries, known, forms, source, report)
     report.finish()
     return TileTable(known, tuple(rows))
 
 
-def _toml(text: str, name: str) -> dict[str, Any]:
+def _rows(
+    schedule: str, entries: list[Any], archs: tuple[str, ...], forms: Forms, source: Source, report: Collector
+) -> list[Row]:
+    found: list[Row] = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(_row(schedule, entry, archs, forms))
+        except ValueError as error:
+            report.error("E902", f"{schedule}, row {number}: {error}", _place(source, schedule, number))
+    return found
+
+
+def _place(source: Source, key: str, row: int = 1) -> Span:
+    """Where a key of the file stands, or the head of one of its rows; at the worst, the beginning of the text."""
+    heads = list(re.finditer(rf"^[ \t]*(\[\[[ \t]*|\[[ \t]*|)({re.escape(key)})\b", source.text, re.MULTILINE))
+    if not heads:
+        return Span(source, 1, 1)
+    found = heads[row - 1] if row <= len(heads) and heads[row - 1][1] else heads[0]
+    line = source.text.count("\n", 0, found.start(2))
+    return Span(source, line + 1, found.start(2) - found.start() + 1, len(key))
+
+
+def _toml(source: Source) -> dict[str, Any]:
     """Raises SpecError (E902) for a text that is no TOML, or has lists in lists that no table has."""
-    if any(len(line) > MAX_TILE_LINE for line in text.split("\n")):
-        raise SpecError(
-            [Diagnostic("E902", f"{name}: a line is too long", None, f"at most {MAX_TILE_LINE} characters")]
-        )
+    long = next((n for n, line in enumerate(source.lines, 1) if len(line) > MAX_TILE_LINE), None)
+    if long is not None:
+        help_ = f"at most {MAX_TILE_LINE} characters"
+        raise SpecError([Diagnostic("E902", "this line is too long", Span(source, long, 1), help_)])
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise SpecError([Diagnostic("E902", f"{name}: {error}")]) from error
+        return tomllib.loads(source.text)
+    except RecursionError:
+        found = Diagnostic("E902", f"{source.name}: lists or tables are nested too deeply")
+    except ValueError as error:
+        what, _, where = str(error).partition(" (at ")
+        at = re.fullmatch(r"line (\d+), column (\d+)\)", where)
+        last = source.text.rstrip().split("\n")
+        span = Span(source, int(at[1]), int(at[2])) if at else Span(source, len(last), len(last[-1]) + 1)
+        found = Diagnostic("E902", f"this is no TOML: {what[:1].lower()}{what[1:]}", span)
+    raise SpecError([found])
 
 
 def _row(schedule: str, entry: Any, archs: tuple[str, ...], forms: Forms) -> Row:

@@ -47,12 +47,20 @@ def test_a_users_file_may_name_another_gpu_but_must_cover_it(tmp_path: Path) -> 
         table.resolve("contraction", {"N": 1, "K": 1, "aligned": 1, "reads": 1})
 
 
+ROW = "[[gather]]\nTILE = 64\nwarps = 1\nstages = 1\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gather = [", "Invalid"),
+        ("gather = [", "own.toml:1:11: error[E902]: this is no TOML: invalid value"),
+        ("archs = []\ngather = ]", "own.toml:2:10: error[E902]: this is no TOML: invalid value"),
+        ("gather = " + "[\n" * 9_000 + "]" * 900, "own.toml: lists or tables are nested too deeply"),
         ("gathers = []", "`gathers` is no list of a schedule"),
-        ("gather = 3", "`gather` is no list"),
+        ("gather = 3", "own.toml:1:1: error[E902]: `gather` is no list of rows"),
+        ("\ngather.TILE = 5", "own.toml:2:1: error[E902]: `gather` is no list of rows"),
+        ("[gather]\nTILE = 5", "help: write `[[gather]]` above the lines of each row"),
+        (ROW + "\n  " + ROW.replace("64", "5"), "own.toml:6:5: error[E902]: gather, row 2: `TILE` is a power of two"),
         ('archs = "sm_90"', "`archs` is a list"),
         ("gather = [{ TILE = 100, warps = 1, stages = 1 }]", "`TILE` is a power of two, not 100"),
         ("gather = [{ TILE = 64, warps = 3, stages = 1 }]", "`warps` is a power of two"),
