@@ -1,0 +1,61 @@
+"""What NVRTC makes of contractions, attention and recurrences: no spills, matrix instructions, wide accesses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import specc
+from specc.ahead import ARCHITECTURES
+from specc.kernels import Kernel
+from specc.resources import shipped
+from specc.targets.cuda.aot import compile_kernel
+from specc.targets.cuda.emit import TILED, emit
+from specc.targets.report import CompileReport
+from tests.evidence.planted import NODES, library
+
+WIDE = re.compile(r"(LDG|LDGSTS)\.128")
+
+
+def tiled(spec: str) -> dict[str, Kernel]:
+    nodes = specc.load(shipped("specs") / f"{spec}.spec").nodes
+    return {k.name: k for node in nodes for k in node.kernels() if k.schedule_name in TILED}
+
+
+KERNELS = {
+    **{f"gemma4 {n}": k for n, k in tiled("gemma4").items()},
+    **{f"granite {n}": k for n, k in tiled("granite_3_3_8b").items()},
+    **{f"qwen3_8 {n}": k for n, k in tiled("qwen3_8_27b").items()},
+}
+
+
+def assert_good(kernel: Kernel, arch: str, dtype: str) -> None:
+    reports = compile_kernel(kernel, emit(kernel), arch, dtype)
+    assert len(reports) >= 2
+    for report in reports:
+        assert (report.spill_stores, report.spill_loads) == (0, 0) and report.fits, report
+        if dtype != "float32" and re.search(r"ProductShape|AttentionShape", report.kernel):
+            assert report.tensor_core, report
+    vectors = [r for r in reports if _length(r) * (4 if dtype == "float32" else 2) == 16]
+    assert vectors and all(any(WIDE.fullmatch(access) for access, _ in r.accesses) for r in vectors)
+
+
+def _length(report: CompileReport) -> int:
+    """Elements of a vector of an instance: its first number."""
+    found = re.search(r"<(\d+)", report.kernel)
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("name", ["lmHead", "slidingGQA"])
+def test_a_small_kernel_has_matrix_instructions_and_wide_accesses_and_does_not_spill(name: str) -> None:
+    assert_good(NODES[name].kernel(library()), "sm_90", "bfloat16")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_of_shipped_models_have_matrix_instructions_and_do_not_spill(name: str, arch: str, dtype: str) -> None:
+    assert_good(KERNELS[name], arch, dtype)
