@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from specc import pipeline
-from specc.cli.output import FAILED, count, print_json, print_warnings
+from specc.cli.output import BAD_INPUT, FAILED, count, diagnostic_values, print_json, print_warnings
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.echo import visible
 from specc.emit import Drift
@@ -51,6 +51,10 @@ def build(
             reports.append(_one(spec, out, options, check, tuple(dict.fromkeys(compile)), json))
         except SpecError as error:
             faults.take(error)
+    if reports and faults.found and json:
+        errors = [diagnostic_values(d) for d in SpecError(faults.found).diagnostics]
+        print_json({"ok": False, "errors": errors, "specs": reports})
+        raise typer.Exit(BAD_INPUT)
     faults.finish()
     ok = all(report["ok"] for report in reports)
     if json:

@@ -93,6 +93,16 @@ def test_the_report_of_several_lists_them(specc: Run, two: tuple[Path, Path]) ->
     assert [Path(one["folder"]).name for one in report["specs"]] == ["one", "two"]
 
 
+def test_the_report_of_several_has_what_was_built_and_what_is_wrong(specc: Run, two: tuple[Path, Path]) -> None:
+    two[0].write_text(two[0].read_text().replace("layers ", "layers 0·", 1))
+    status, text, err = specc(*two, "--json")
+    report = json.loads(text)
+    assert (status, err, report["ok"]) == (2, "", False)
+    assert {error["file"] for error in report["errors"]} == {str(two[0])}
+    (built,) = report["specs"]
+    assert built["ok"] is True and Path(built["folder"]).name == "two" and built["wrote"] == built["files"]
+
+
 def test_a_spec_named_twice_is_built_once(specc: Run, two: tuple[Path, Path]) -> None:
     again = two[0].parent / "." / ".." / two[0].parent.name / "one.spec"
     assert specc(two[0], again, two[0])[1].count("written") == 1
