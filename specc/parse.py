@@ -278,6 +278,9 @@ def _note(error: UnexpectedInput, source: Source, report: Collector) -> None:
 
 def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
     span = Span(source, max(1, error.line), max(1, error.column))
+    arrow = _arrow(span)
+    if arrow is not None:
+        return arrow
     match error:
         case UnexpectedCharacters() if error.char == '"':
             return Diagnostic("E101", "this quoted text has no end", span, 'it ends on its line, with a `"`')
@@ -296,6 +299,19 @@ def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
             shown = cut(found.strip(), SHOWN_TOKEN)
             return Diagnostic("E101", f"unexpected {shown!r}" if shown else "unexpected end of line", span, help_)
     return Diagnostic("E102", "the text ends too early", _end(source))
+
+
+ARROWS = re.compile(r"=+>|--+>|[→⇒⟶⟹➔➜]")
+"""What is written for `->` at times."""
+
+
+def _arrow(span: Span) -> Diagnostic | None:
+    """The mistake at `span` where another arrow than `->` stands there."""
+    for found in ARROWS.finditer(span.source.line(span.line)):
+        if found.start() < span.column <= found.end():
+            place = Span(span.source, span.line, found.start() + 1, len(found[0]))
+            return Diagnostic("E101", f"unexpected {found[0]!r}", place, "write `->`")
+    return None
 
 
 def _character(char: str) -> str:

@@ -130,8 +130,9 @@ def check_frame(spec: m.SpecFile, report: Collector) -> Frame:
     domain, page = _domain(spec, report)
     names = Names(spec, report)
     known = names.all()
-    count = _layer_count(spec.layers, known, report)
-    classes = _classes(spec.layers, count, known, report)
+    counted = _layer_count(spec.layers, known, report)
+    classes = _classes(spec.layers, counted, known, report)
+    count = counted or 1
     sizes = tuple(
         (x.name, v.value) for x in (spec.sizes.sizes if spec.sizes else ()) if isinstance(v := known.get(x.name), Num)
     )
@@ -168,18 +169,20 @@ def _range(r: m.Range) -> Domain:
     return Domain(r.name, low, high, r.unit)
 
 
-def _layer_count(layers: m.Layers, known: Meanings, report: Collector) -> int:
+def _layer_count(layers: m.Layers, known: Meanings, report: Collector) -> int | None:
+    """The number of layers, None where it has a mistake."""
     if known["layers"] is None:
-        return 1
+        return None
     count = attempt(report, natural, layers.count, table(known), "the number of layers")
     if count is not None and count > MAX_LAYERS:
         report.error("E210", f"{count} layers", layers.count.span, f"at most {MAX_LAYERS}")
         return MAX_LAYERS
-    return count or 1
+    return count
 
 
-def _classes(layers: m.Layers, count: int, known: Meanings, report: Collector) -> tuple[LayerClass, ...]:
+def _classes(layers: m.Layers, counted: int | None, known: Meanings, report: Collector) -> tuple[LayerClass, ...]:
     found: dict[str, LayerClass] = {}
+    count = counted or 1
     work = count * sum(operations(cls.where) for cls in layers.classes)
     if work > MAX_CLASS_WORK:
         message = (
@@ -191,7 +194,7 @@ def _classes(layers: m.Layers, count: int, known: Meanings, report: Collector) -
             report.error("E204", f"layer class `{cls.name}` is given twice", cls.span)
             continue
         members = attempt(report, _members, cls, count, known)
-        if members == ():
+        if members == () and counted is not None:
             report.error("E211", f"no layer is `{cls.name}`", cls.where.span, f"there are layers 0 to {count - 1}")
         sizes = tuple((x.name, known.get(f"{cls.name}.{x.name}")) for x in cls.sizes)
         exact = tuple((n, v.value) for n, v in sizes if isinstance(v, Num))

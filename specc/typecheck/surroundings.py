@@ -35,6 +35,7 @@ def check_profile(profile: m.Profile, library: Library, tensors: Collection[str]
         role = attempt(report, _role, line.role, line)
         if line.type not in TYPES:
             report.error("E270", f"unknown type `{line.type}`", line.span, nearest(line.type, TYPES))
+            types |= {} if role is None else {role: ACCUMULATOR}
         elif role is not None and role in types:
             report.error("E204", f"the type of `{role}` is given twice", line.span)
         elif role is Role.ACCUMULATOR and line.type != ACCUMULATOR:

@@ -23,11 +23,12 @@ def check_weights(
     found: dict[str, Weight] = {}
     right = True
     for written in row.weights:
-        shape = attempt(report, _shape, written, table(names))
+        shape = _shape(written, table(names), report)
         if written.name in found:
             report.error("E204", f"weight `{written.name}` is given twice", written.span)
         if written.name in found or shape is None:
             right = False
+            _check_views(written, table(names), report)
             continue
         weight = attempt(report, _weight, written, shape, row, table(names), checkpoint)
         found[written.name] = weight or Weight(written.name, shape, ())
@@ -35,10 +36,20 @@ def check_weights(
     return tuple(found.values()), right
 
 
-def _shape(written: m.Weight, lookup: Lookup) -> tuple[int, ...]:
+def _shape(written: m.Weight, lookup: Lookup, report: Collector) -> tuple[int, ...] | None:
+    """None where it has mistakes, all of which are reported."""
     if not written.dims:
-        raise mistake("E264", f"weight `{written.name}` has no shape", written.span)
-    return tuple(natural(d, lookup, f"a dimension of `{written.name}`") for d in written.dims)
+        report.error("E264", f"weight `{written.name}` has no shape", written.span)
+        return None
+    sizes = [attempt(report, natural, d, lookup, f"a dimension of `{written.name}`") for d in written.dims]
+    return None if None in sizes else tuple(n for n in sizes if n is not None)
+
+
+def _check_views(written: m.Weight, lookup: Lookup, report: Collector) -> None:
+    """Mistakes in the views of a weight's pieces, where its shape is not known."""
+    for piece in () if isinstance(written.value, m.Tied) else written.value:
+        for axis in piece.view:
+            attempt(report, _axis, axis, lookup)
 
 
 def _weight(
