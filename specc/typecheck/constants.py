@@ -16,6 +16,7 @@ from specc.typecheck.shapes import dim_names
 from specc.typecheck.values import (
     Lookup,
     Meanings,
+    Sizes,
     as_real,
     attempt,
     condition,
@@ -49,7 +50,7 @@ class Constants:
 def check_constants(row: m.Row, ops: tuple[Op, ...], names: Meanings, report: Collector) -> Constants:
     """Evaluates the cell from left to right; each constant is known to those after it. `ops`: the op of the
     row and its prefill form."""
-    scope = dict(names)
+    scope = Sizes(names)
     shown: dict[str, Value] = {}
     complete = True
     params = {p.name: p for op in reversed(ops) for p in op.params}

@@ -13,7 +13,7 @@ from specc.ir import Domain, LayerClass
 from specc.limits import MAX_CLASS_WORK, MAX_DEPTH, MAX_GROUPS, MAX_LAYERS, MAX_SIZE
 from specc.ops import Expr, Num, Size
 from specc.typecheck.measure import height, operations
-from specc.typecheck.values import Meanings, attempt, condition, evaluate, mistake, natural, number, table
+from specc.typecheck.values import Meanings, Sizes, attempt, condition, evaluate, mistake, natural, number, table
 
 RUNTIME = {"T": "tokens", "B": "sequences", "S": "cached positions"}
 """Run-time sizes that a domain can give. `L`, the keys that a prefill sees, has the range of `S`."""
@@ -120,9 +120,14 @@ class Names:
             raise SpecError([])
         return value
 
-    def all(self) -> dict[str, Expr | None]:
+    def all(self) -> Sizes:
         """Every name, in the order of the text."""
-        return self.done | {key: self.value(key) for key in self.written}
+        found = Sizes(self.done | {key: self.value(key) for key in self.written})
+        for key, size in self.written.items():
+            value = found[key]
+            if value is not None and key != "layers":
+                found.define(key, value, size.span)
+        return found
 
 
 def check_frame(spec: m.SpecFile, report: Collector) -> Frame:
@@ -216,7 +221,7 @@ def _members(cls: m.LayerClass, count: int, known: Meanings) -> tuple[int, ...]:
 def _groups(
     count: int,
     classes: tuple[LayerClass, ...],
-    known: Meanings,
+    known: Sizes,
     spec: m.SpecFile,
     report: Collector,
 ) -> tuple[Group, ...]:
@@ -230,7 +235,7 @@ def _groups(
     groups = []
     for numbers, layers in members.items():
         held = [classes[n] for n in numbers]
-        names: dict[str, Expr | None] = dict(known)
+        names = Sizes(known)
         for cls in held:
             _take(names, cls, known, tuple(layers), spec, report)
         groups.append(Group(tuple(c.name for c in held), tuple(layers), names))
@@ -238,9 +243,9 @@ def _groups(
 
 
 def _take(
-    names: dict[str, Expr | None],
+    names: Sizes,
     cls: LayerClass,
-    known: Meanings,
+    known: Sizes,
     layers: tuple[int, ...],
     spec: m.SpecFile,
     report: Collector,
@@ -253,3 +258,6 @@ def _take(
             names[name] = None
         else:
             names[name] = number(value)
+            found = known.definition(f"{cls.name}.{name}")
+            if found is not None:
+                names.define(name, *found)

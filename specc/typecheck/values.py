@@ -4,8 +4,8 @@ value."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ParamSpec, TypeVar
 
@@ -22,6 +22,23 @@ P = ParamSpec("P")
 Lookup = Callable[[s.Name], Expr]
 Meanings = Mapping[str, Expr | None]
 """What names mean; None for one whose mistake is reported already."""
+
+
+class Sizes(dict[str, Expr | None]):
+    """What names mean, and which of them are sizes: by name the value, and where it is defined."""
+
+    def __init__(self, names: Meanings) -> None:
+        super().__init__(names)
+        self.defined: dict[str, tuple[Expr, Span]] = dict(names.defined) if isinstance(names, Sizes) else {}
+
+    def define(self, name: str, value: Expr, span: Span) -> None:
+        self[name] = value
+        self.defined[name] = value, span
+
+    def definition(self, name: str) -> tuple[Expr, Span] | None:
+        """The value of a size and its place; None for what is no size, or has another meaning by now."""
+        found = self.defined.get(name)
+        return found if found is not None and self.get(name) is found[0] else None
 
 
 def mistake(code: str, message: str, span: Span | None, help: str = "") -> SpecError:
@@ -53,20 +70,26 @@ def as_real(e: Expr) -> Expr:
     return replace(e, sort=Sort.REAL) if isinstance(e, Bin | Neg) else e
 
 
-def table(names: Meanings) -> Lookup:
-    """Looks names up in `names`; `π` is known everywhere. Raises SpecError, an empty one for a name that means None."""
+@dataclass(frozen=True)
+class Table:
+    """Looks names up; `π` is known everywhere."""
 
-    def find(name: s.Name) -> Expr:
-        if name.name in names:
-            value = names[name.name]
+    names: Meanings
+
+    def __call__(self, name: s.Name) -> Expr:
+        """Raises SpecError, an empty one for a name that means None."""
+        if name.name in self.names:
+            value = self.names[name.name]
             if value is None:
                 raise SpecError([])
             return value
         if name.name in ("π", "pi"):
             return Pi()
-        raise mistake("E201", f"unknown name `{name.name}`", name.span, nearest(name.name, names))
+        raise mistake("E201", f"unknown name `{name.name}`", name.span, nearest(name.name, self.names))
 
-    return find
+
+def table(names: Meanings) -> Table:
+    return Table(names)
 
 
 def evaluate(e: s.Expr, lookup: Lookup) -> Expr:
@@ -105,14 +128,31 @@ def rational(e: s.Expr, lookup: Lookup) -> Fraction:
 
 
 def natural(e: s.Expr, lookup: Lookup, what: str, least: int = 1) -> int:
-    """The integer that `e` is, at least `least`. Raises SpecError (E202, E206) that speaks of `what`."""
+    """The integer that `e` is, at least `least`. Raises SpecError (E202, E206) that speaks of `what`, or of the size
+    that makes it wrong, once for all that use it."""
     value = evaluate(e, lookup)
     if isinstance(value, Num) and value.value.denominator == 1 and value.value >= least:
         if value.value > MAX_SIZE:
             raise mistake("E206", f"{what} is too large", e.span, f"at most {MAX_SIZE}")
         return int(value.value)
     kind = "a positive integer" if least == 1 else f"an integer of at least {least}"
+    names = lookup.names if isinstance(lookup, Table) and isinstance(lookup.names, Sizes) else Sizes({})
+    for name in _factors(e):
+        found = names.definition(name.name)
+        if found is not None and isinstance(found[0], Num) and (found[0].value < 1 or found[0].value.denominator > 1):
+            message = f"size `{name.name}` is {expr_text(found[0])}, not {kind}"
+            raise mistake("E202", message, found[1], f"it is used for {what}")
     raise mistake("E202", f"{what} is {expr_text(value)}, not {kind}", e.span)
+
+
+def _factors(e: s.Expr) -> Iterator[s.Name]:
+    """The names of which `e` is the product."""
+    match e:
+        case s.Name():
+            yield e
+        case s.Binary(_, "·", left, right):
+            yield from _factors(left)
+            yield from _factors(right)
 
 
 def condition(e: s.Expr, lookup: Lookup) -> bool:
