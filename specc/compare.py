@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
 
@@ -21,6 +21,7 @@ from specc.compare_nodes import (
     op_lines,
     pair_nodes,
     place,
+    same_values,
     shapes,
     weight_texts,
 )
@@ -67,6 +68,8 @@ class Change:
     new: str | None
     """None for what is removed."""
     variant: str | None = None
+    same_value: bool = False
+    """Whether `old` and `new` are forms of one real number, as `1/√2` and `√2/2`; they may be rounded differently."""
 
 
 class Effect(StrEnum):
@@ -259,7 +262,9 @@ def _node(p: _Place) -> Iterator[Change]:
     if old.op.name != new.op.name:
         yield p.change(Kind.OP, "", old.op.name, new.op.name)
     yield from _formulas(p, old, new)
-    yield from _entries(p, Kind.CONSTANT, constant_texts(old), constant_texts(new))
+    forms = same_values(old, new)
+    for change in _entries(p, Kind.CONSTANT, constant_texts(old), constant_texts(new)):
+        yield replace(change, same_value=change.name in forms)
     yield from _entries(p, Kind.WIRES, application_texts(old), application_texts(new))
     yield from _weights(p, old, new)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import isqrt, prod
 
 from specc.format import format_value
 from specc.formula_text import dims_text, expr_text
 from specc.ir import Application, NodeVariant, Piece, Role, Weight, WireRead
-from specc.ops import Expr, Num, Op, ParamSig, Sort, TensorSig
+from specc.ops import Bin, Call, Expr, Neg, Num, Op, ParamSig, Sort, TensorSig
 from specc.page.tables import called, function_text
 
 Table = dict[str, str]
@@ -96,6 +96,40 @@ def value_text(value: Expr | str | bool) -> str:
 
 def constant_texts(node: NodeVariant) -> Table:
     return {name: value_text(value) for name, value in node.constants}
+
+
+def same_values(old: NodeVariant, new: NodeVariant) -> frozenset[str]:
+    """Names of constants that are the same real number on both sides, in whatever form."""
+    before, after = dict(old.constants), dict(new.constants)
+    pairs = ((name, _signed_square(before[name]), _signed_square(after[name])) for name in before if name in after)
+    return frozenset(name for name, one, other in pairs if one is not None and one == other)
+
+
+def _signed_square(value: Expr | str | bool) -> Fraction | None:
+    """`x·|x|` of a real number x that is a fraction times the root of one; None for any other value."""
+    match value:
+        case Num(number):
+            return number * abs(number)
+        case Neg(arg):
+            square = _signed_square(arg)
+            return None if square is None else -square
+        case Call("sqrt", (arg,)):
+            square = _signed_square(arg)
+            return None if square is None else _fraction(square)
+        case Bin("·" | "/" as op, left, right):
+            one, other = _signed_square(left), _signed_square(right)
+            if one is None or other is None or (op == "/" and other == 0):
+                return None
+            return one * other if op == "·" else one / other
+    return None
+
+
+def _fraction(square: Fraction) -> Fraction | None:
+    """The positive fraction whose square this is, if there is one."""
+    if square < 0:
+        return None
+    parts = isqrt(square.numerator), isqrt(square.denominator)
+    return Fraction(*parts) if Fraction(*parts) ** 2 == square else None
 
 
 def application_texts(node: NodeVariant) -> Table:

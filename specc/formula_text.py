@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
 
 from specc.ops import (
@@ -51,7 +52,25 @@ def number_text(value: Fraction) -> str:
     binary = value.denominator & (value.denominator - 1) == 0 and value.denominator > EXACT
     if Fraction(text) == value or (binary and float(value) == value):
         return text
-    return f"{value.numerator}/{value.denominator}"
+    texts = [f"{value.numerator}/{value.denominator}", *_decimal(value)]
+    return min(texts, key=len)
+
+
+def _decimal(value: Fraction) -> Iterator[str]:
+    """All digits of a fraction, if they end."""
+    places = max(_exponent(value.denominator, 2), _exponent(value.denominator, 5))
+    shifted = value * 10**places
+    if shifted.denominator == 1:
+        digits = str(abs(shifted.numerator)).rjust(places + 1, "0")
+        yield f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def _exponent(number: int, prime: int) -> int:
+    """How often `prime` divides `number`."""
+    found = 0
+    while number % prime == 0:
+        number, found = number // prime, found + 1
+    return found
 
 
 def expr_text(e: Expr) -> str:

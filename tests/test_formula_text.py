@@ -66,6 +66,10 @@ def test_text_is_a_fixed_point(e: Expr) -> None:
         (Fraction(10) ** 400 / 3, f"{10**400}/3"),
         (Fraction(0.1), "0.1"),
         (Fraction(3, 8), "0.375"),
+        (Fraction("0.123456789012345678901"), "0.123456789012345678901"),
+        (Fraction("-0.000123456789012345678901"), "-0.000123456789012345678901"),
+        (Fraction("12345678901234567890.25"), "49382715604938271561/4"),
+        (1 + Fraction(1, 2**200), f"{2**200 + 1}/{2**200}"),
     ],
 )
 def test_a_number_is_as_short_as_it_can_be(number: Fraction, text: str) -> None:

@@ -12,8 +12,11 @@ from specc.diagnostics import Collector, SpecError
 from specc.echo import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from specc.compare import Change, Touched
     from specc.ir import Model
+    from specc.syntax_spec import SpecFile
 
 LONG = 100
 """Longest value that is printed whole."""
@@ -21,7 +24,7 @@ KEPT = 30
 """How much of what two long values begin with alike is printed."""
 
 Named = Annotated[str, typer.Argument(help="specs/gemma4.spec, HEAD:specs/gemma4.spec, google/gemma-4-31B.")]
-Side = tuple["Model", dict[str, str]]
+Side = tuple["Model", dict[str, str], tuple[str, ...]]
 
 
 def diff(old: Named, new: Named, json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False) -> None:
@@ -30,20 +33,20 @@ def diff(old: Named, new: Named, json: Annotated[bool, typer.Option("--json", he
     Exits with 1 where the meaning differs."""
     from specc.compare import compare, compare_files
 
-    (before, old_files), (after, new_files) = _both(old, new)
+    (before, old_files, old_words), (after, new_files, new_words) = _both(old, new)
     changes, files = compare(before, after), compare_files(old_files, new_files)
     if json:
         values = {"changes": [change_values(c) for c in changes], "files": [_file_values(f) for f in files]}
         print_json({"ok": not changes, **values})
     else:
-        lines = change_lines(changes) if changes else [same_meaning(before, after)]
+        lines = change_lines(changes) or [same_meaning(before == after and old_words == new_words)]
         print("\n".join([*lines, *(f"  {f.effect:<9}  {f.name}" for f in files)]))
     if changes:
         raise typer.Exit(FAILED)
 
 
 def _both(*names: str) -> list[Side]:
-    """The models and generated files of both specs. Raises SpecError with the mistakes of both."""
+    """The models, generated files and wordings of both specs. Raises SpecError with the mistakes of both."""
     found, report = [], Collector()
     for name in names:
         try:
@@ -60,14 +63,28 @@ def _side(name: str) -> Side:
     from specc.inputs import Options
 
     with found(name) as spec:
-        model = pipeline.load(spec.path)
+        syntax = pipeline.parse(spec.path)
+        model = pipeline.check(spec.path, syntax)
         print_warnings([spec.named(w) for w in model.library.warnings])
-        return model, pipeline.files(model, pipeline.lower(model), Options())
+        return model, pipeline.files(model, pipeline.lower(model), Options()), wording(spec.path, syntax)
 
 
-def same_meaning(old: Model, new: Model) -> str:
+def wording(path: Path, syntax: SpecFile) -> tuple[str, ...]:
+    """A spec and the libraries that it uses, without comments and in canonical form. Raises SpecError."""
+    from specc import pipeline
+    from specc.format import format_ops, format_spec
+    from specc.inputs import read_source
+    from specc.parse import parse_ops
+
+    libraries = [parse_ops(read_source(file)) for file in pipeline.used_files(path, syntax)]
+    texts = [format_spec(syntax), *map(format_ops, libraries)]
+    lines = [line for text in texts for line in text.splitlines()]
+    return tuple(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+
+
+def same_meaning(same_words: bool) -> str:
     """One line for two specs that mean the same."""
-    return f"same meaning: only {'formatting' if old == new else 'order or wording'} differs"
+    return f"same meaning: {'only formatting differs' if same_words else 'other order or wording, same values'}"
 
 
 def change_lines(changes: Sequence[Change]) -> list[str]:
@@ -122,7 +139,8 @@ def _values(change: Change) -> str:
     if change.new is None:
         return f" removed: {clip(change.old)}"
     start = _alike(change.old, change.new)
-    return f": {clip(change.old, start)} → {clip(change.new, start)}"
+    form = " (another form of the same value)" if change.same_value else ""
+    return f": {clip(change.old, start)} → {clip(change.new, start)}{form}"
 
 
 def _alike(old: str, new: str) -> int:
@@ -139,7 +157,7 @@ def clip(text: str, start: int = 0) -> str:
     return f"{'…' if first else ''}{part}{'…' if first + LONG < len(text) else ''}"
 
 
-def change_values(change: Change) -> dict[str, str | None]:
+def change_values(change: Change) -> dict[str, str | bool | None]:
     return {
         "key": change.key,
         "variant": change.variant,
@@ -147,6 +165,7 @@ def change_values(change: Change) -> dict[str, str | None]:
         "name": change.name,
         "old": change.old,
         "new": change.new,
+        "same_value": change.same_value,
     }
 
 

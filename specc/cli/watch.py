@@ -51,6 +51,8 @@ class Watch:
     uses: tuple[Path, ...] = ()
     model: Model | None = None
     """What was built last."""
+    words: tuple[str, ...] = ()
+    """Its wording."""
     built: Look = field(default_factory=dict)
 
     def run(self) -> None:
@@ -69,35 +71,37 @@ class Watch:
 
     def _build(self, now: Look) -> Look:
         """Builds what `now` saw, and says so. Gives `now` with the libraries that the spec uses by now."""
+        from specc.cli.diff import wording
+
         start = self.clock()
         try:
             syntax = pipeline.parse(self.spec)
             self.uses = pipeline.used_files(self.spec, syntax)
             now = {path: now.get(path, content) for path, content in self._look().items()}
-            model = pipeline.check(self.spec, syntax)
+            model, words = pipeline.check(self.spec, syntax), wording(self.spec, syntax)
             done = pipeline.build(self.spec, self.out, self.options)
         except SpecError as error:
             print_errors(error, as_json=False)
             self._say([f"{count(len(error.diagnostics), 'error')}: not built"])
             return now
         print_warnings(done.warnings)
-        self._say([self._line(model, now, done, self.clock() - start), *kept_lines(done)])
-        self.model, self.built = model, now
+        self._say([self._line(model, words, now, done, self.clock() - start), *kept_lines(done)])
+        self.model, self.words, self.built = model, words, now
         return now
 
     def _say(self, lines: Sequence[str]) -> None:
         print("\n".join([f"{self.stamp()} {lines[0]}", *lines[1:]]), flush=True)
 
-    def _line(self, model: Model, now: Look, done: Build, seconds: float) -> str:
+    def _line(self, model: Model, words: tuple[str, ...], now: Look, done: Build, seconds: float) -> str:
         if self.model is None:
             return f"{build_text(done)}; watching {', '.join(visible(str(path)) for path in now)}"
-        what, written = self._what(self.model, model, now), done.written
+        what, written = self._what(self.model, model, words, now), done.written
         if written is None or not (written.wrote or written.removed):
             return f"{what}, nothing written"
         removed = f", {len(written.removed)} removed" if written.removed else ""
         return f"{what}: {count(len(written.wrote), 'file')} written{removed} in {seconds:.2f} s"
 
-    def _what(self, old: Model, new: Model, now: Look) -> str:
+    def _what(self, old: Model, new: Model, words: tuple[str, ...], now: Look) -> str:
         """What changed since the last build, in a few words."""
         from specc.cli.diff import short_text
         from specc.compare import compare
@@ -110,7 +114,7 @@ class Watch:
             return "as before"
         if self.options.tiles is not None and now.get(self.options.tiles) != self.built.get(self.options.tiles):
             return "tile table"
-        return "formatting only" if old == new else "order or wording only"
+        return "formatting only" if old == new and words == self.words else "order or wording only"
 
 
 def _content(path: Path) -> str | None:

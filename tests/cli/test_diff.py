@@ -22,6 +22,7 @@ from tests.builds.disks import limited
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 GEMMA = shipped("specs") / "gemma4.spec"
 KEY = "example/tiny@1.0"
+ONLY, OTHER = "only formatting differs", "other order or wording, same values"
 Diff = Callable[..., tuple[int, str, str]]
 
 
@@ -72,8 +73,50 @@ def test_a_changed_constant_is_one_line_with_the_files_that_it_touches(diff: Dif
 
 
 def test_another_writing_is_one_line_and_status_0(diff: Diff, specs: tuple[Path, Path]) -> None:
-    edit(specs[1], ("hidden = 96", "hidden   =  2·48 # as before"))
+    edit(specs[1], ("hidden = 96", "hidden   =  96 # as before"))
     assert diff(*specs) == (0, "same meaning: only formatting differs\n", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("tiny.spec", "hidden = 96", "hidden = 2·48"),
+        ("tiny.spec", "scale=1/8", "scale=0.125"),
+        ("tiny.spec", "scale=1/8", "scale=√(1/64)"),
+        ("own.ops", "√(v + eps)", "√((v + eps))"),
+        ("own.ops", "let v ", "let va "),
+    ],
+)
+def test_another_wording_is_not_taken_for_formatting(
+    diff: Diff, specs: tuple[Path, Path], file: str, old: str, new: str
+) -> None:
+    edit(specs[1].with_name(file), (old, new), *([("(v +", "(va +")] if new == "let va " else []))
+    status, out, _ = diff(*specs)
+    formatting = new == "√((v + eps))"
+    assert status == 0
+    assert out.splitlines()[0] == f"same meaning: {ONLY if formatting else OTHER}"
+
+
+def test_states_in_another_order_are_not_taken_for_formatting(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[1], ("  k_cache[S", "HERE"), ("  v_cache[S", "  k_cache[S"), ("HERE", "  v_cache[S"))
+    assert diff(*specs)[1].splitlines()[0] == f"same meaning: {OTHER}"
+
+
+def test_a_size_written_as_its_number_is_not_taken_for_formatting(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[0], ("scale=1/8", "scale=1/√D"))
+    edit(specs[1], ("scale=1/8", "scale=1/√32"))
+    assert diff(*specs) == (0, f"same meaning: {OTHER}\n", "")
+
+
+def test_another_form_of_one_number_is_said_to_be_that(diff: Diff, specs: tuple[Path, Path]) -> None:
+    edit(specs[0], ("scale=1/8", "scale=1/√6"))
+    edit(specs[1], ("scale=1/8", "scale=√6/6"))
+    status, out, _ = diff(*specs)
+    line = f"{KEY}:layers[*].attn.core scale: 1 / √6 → √6 / 6 (another form of the same value)"
+    assert status == 1 and out.splitlines()[0] == line
+    assert json.loads(diff(*specs, "--json")[1])["changes"][0]["same_value"] is True
+    edit(specs[1], ("scale=√6/6", "scale=√6/7"))
+    assert "another form" not in diff(*specs)[1]
 
 
 def test_rows_in_another_order_are_the_same_meaning_and_files_still_named(diff: Diff, specs: tuple[Path, Path]) -> None:
@@ -83,7 +126,7 @@ def test_rows_in_another_order_are_the_same_meaning_and_files_still_named(diff: 
     edit(specs[1], (rows["add1"], "HERE"), (rows["add2"], rows["add1"]), ("HERE", rows["add2"]))
     status, out, _ = diff(*specs)
     assert status == 0
-    assert out.splitlines()[:2] == ["same meaning: only order or wording differs", "  rewritten  README.md"]
+    assert out.splitlines()[:2] == [f"same meaning: {OTHER}", "  rewritten  README.md"]
 
 
 def test_a_key_and_a_path_of_one_spec_are_the_same(diff: Diff) -> None:
@@ -122,11 +165,11 @@ def test_the_report_for_a_program_has_whole_values(diff: Diff, specs: tuple[Path
     node = f"{KEY}:layers[*].attn."
     weights = "model.layers.{i}.out.weight", f"model.layers.{{i}}.{'o' * 200}.weight"
     assert status == 1 and not found["ok"]
-    assert [tuple(c.values()) for c in found["changes"]] == [
+    assert [tuple(c.values())[:-1] for c in found["changes"]] == [
         (f"{node}core", None, "constant", "scale", "0.125", "0.25"),
         (f"{node}out", None, "weight", "w", *weights),
     ]
-    assert list(found["changes"][0]) == ["key", "variant", "kind", "name", "old", "new"]
+    assert list(found["changes"][0]) == ["key", "variant", "kind", "name", "old", "new", "same_value"]
     assert {"file": "triton/attn_core_decode.py", "effect": "rewritten"} in found["files"]
     assert json.loads(diff(specs[0], specs[0], "--json")[1]) == {"ok": True, "changes": [], "files": []}
 
