@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from specc.kernels import Access, Kernel
 from specc.ops import Cmp, Expr, Logic, Rounded, Select, Sort, Var
+from specc.targets.cuda.emit_pointwise import mentions
 from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
 from specc.targets.naming import Names
 
@@ -34,28 +35,23 @@ def factor_text(
     if address is not None:
         still = [a for a in accesses if not scope.moves(*a.indices) and a.name not in _chosen(kept)]
         return FactorText([line for a in still for line in scope.load_row(a)], address, "", ragged)
+    return _computed(scope, names, accesses, kept, name)
+
+
+def _computed(scope: Scope, names: Names, accesses: Sequence[Access], value: Expr, name: str) -> FactorText:
+    """A vector that is worked out element by element; those past the end of the row are neither read nor computed."""
+    scope.inner = replace(scope.inner, inside="left > 0")
     still = [a for a in accesses if not scope.moves(*a.indices, a.guard)]
     moving = [a for a in accesses if a not in still]
     lines = [line for a in still for line in scope.load_row(a)] + scope.pointers(moving)
     lines += [scope.load_vector(a) for a in moving if scope.is_vector(a)]
     vector, result = names.fresh(f"{name}_v"), names.fresh(name)
-    elements = [scope.element(a) for a in moving] + scope.printer.block([(result, kept)])
-    stored = f"{vector}.at[n] = specc::round_to<Element>(n < left ? {result} : real(0));"
-    return FactorText(
-        [
-            *lines,
-            f"specc::Vec<Element, VEC> {vector};",
-            "#pragma unroll",
-            "for (int n = 0; n < VEC; ++n) {",
-            f"    const int {inner.var} = {inner.first} + n;",
-            *(f"    {line}" for line in elements),
-            f"    {stored}",
-            "}",
-        ],
-        None,
-        vector,
-        ragged,
-    )
+    elements = [scope.element(a) for a in moving] + scope.printer.block([(result, value)])
+    if any(mentions(line, scope.inner.var) for line in elements):
+        elements.insert(0, f"const int {scope.inner.var} = {scope.inner.first} + n;")
+    lines += [f"specc::Vec<Element, VEC> {vector} = {{}};", "for (int n = 0; n < VEC && n < left; ++n) {"]
+    lines += [*(f"    {line}" for line in elements), f"    {vector}.at[n] = specc::round_to<Element>({result});", "}"]
+    return FactorText(lines, None, vector, scope.inner.ragged)
 
 
 def _address(scope: Scope, e: Expr, accesses: dict[str, Access], known: Expr | None) -> str | None:

@@ -28,6 +28,7 @@ from tests.evidence.planted import NODES as SHIPPED
 from tests.evidence.test_meaning import REAL
 from tests.lower.cases import kernel_of
 from tests.lower.test_recurrence import OUT
+from tests.targets.cuda.generated import custom
 
 NODES = {
     "lmHead": SHIPPED["lmHead"],
@@ -72,10 +73,17 @@ def recurrence(name: str) -> Kernel:
     return kernel_of(f"op f({operands}) -> o[T, H, V]\n{states}{OUT}", **SIZES)
 
 
-NAMES = (*NODES, *STEPS)
+PRODUCT = """op f(x[T, H, K], w[K, N], r[T, H, N], c[N]; H: nat, K: nat, N: nat) -> y[T, H, N]
+  y[t, h, n] = max(r[t, h, n] + c[n] · (Σ_k tanh(x[t, h, k]) · w[k, N - 1 - n]), 0)
+"""
+OWN = {"contraction of what is computed, across rows": (PRODUCT, {"H": 3, "K": 72, "N": 40})}
+NAMES = (*NODES, *OWN, *STEPS)
 
 
 def kernel(name: str) -> Kernel:
+    if name in OWN:
+        text, constants = OWN[name]
+        return custom(text, **constants)
     return NODES[name].kernel(library()) if name in NODES else recurrence(name)
 
 
