@@ -48,6 +48,11 @@ def lines(form: str, count: int) -> str:
     return "".join(form.replace("%", str(n)) + "\n" for n in range(count))
 
 
+def misspelt(count: int, name: str, wrong: str) -> tuple[str, str]:
+    """Sizes of names that are like the unknown ones of a hundred others."""
+    return "  vocab = 11\n", f"  vocab = 11\n{lines(f'  {name} = 1', count)}{lines(f'  b% = {wrong}', 100)}"
+
+
 F = "op f(x[.., H], w[H]; H: nat, eps: real) -> y[.., H]\n"
 ROW = OUT.replace("rmsnorm", "f")
 TWICE = "def f0(x) = x + x\n" + "".join(f"def f{n}(x) = f{n - 1}(f{n - 1}(x))\n" for n in range(1, 60))
@@ -178,26 +183,8 @@ MODELS = [
         (OUT, OUT + "\n" + lines('  | n% | rmsnorm | all | H=hidden, eps=1e-6 | h -> x% | w[H] = "n%" |', 200)),
     ),
     edited("unknown names", "E201", ("  vocab = 11\n", "  vocab = 11\n" + lines("  a% = b% + c%", 3000))),
-    edited(
-        "long names that are alike",
-        "E201",
-        (
-            "  vocab = 11\n",
-            "  vocab = 11\n"
-            + lines(f"  {'a' * 90}% = 1", 200)
-            + "".join(f"  b{n} = {'a' * 85}{n}x\n" for n in range(100)),
-        ),
-    ),
-    edited(
-        "long names that begin and end alike",
-        "E201",
-        (
-            "  vocab = 11\n",
-            "  vocab = 11\n"
-            + lines(f"  ab{'ab' * 22}%{'ba' * 22} = 1", 900)
-            + "".join(f"  b{n} = ab{'ba' * 40}{n}x\n" for n in range(100)),
-        ),
-    ),
+    edited("long names that are alike", "E201", misspelt(200, "a" * 90 + "%", "a" * 85 + "%x")),
+    edited("long names that begin and end alike", "E201", misspelt(900, "ab" * 23 + "%" + "ba" * 22, "ba" * 40 + "%x")),
     edited("unknown ops", "E230", (OUT, OUT + "\n" + lines("  | n% | rmsnorn% | all | | h -> x% | |", 300))),
     edited(
         "unknown wires",
