@@ -64,9 +64,10 @@ class AttentionText:
             scope.note(access)
         return scope
 
-    def row_loads(self, only: Expr | None = None) -> list[str]:
-        """Reads of a row; positions have 32 bits. Only what an expression needs, if it is given."""
-        return self.reads([x for x in self.a.row_loads if only is None or x.name in free_vars(only)])
+    def row_loads(self, *exprs: Expr | None) -> list[str]:
+        """Reads of a row that `exprs` need; positions have 32 bits."""
+        names = {n for e in exprs if e is not None for n in free_vars(e)}
+        return self.reads([x for x in self.a.row_loads if x.name in names])
 
     def reads(self, accesses: Sequence[Access]) -> list[str]:
         """Some reads of a row."""

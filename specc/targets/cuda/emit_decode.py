@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from specc.kernels import Kernel
-from specc.ops import Expr, free_vars
+from specc.ops import Expr
 from specc.targets.cuda.attention_text import AttentionText, shared_bytes, times
 from specc.targets.cuda.emit_contraction import by_storage
 from specc.targets.cuda.emit_pointwise import body
@@ -53,10 +53,10 @@ class _Decode(AttentionText):
     def slots(self) -> Slots:
         a, visible = self.a, self.visible()
         low, high = self.bounds()
-        scalars, of_heads = self._loads()
+        read, seen = _both("start + own < last", visible), _both(f"{a.keys.var} < last", visible)
         values: dict[str, object] = {
-            "text": self.loop(_both("start + own < last", visible), of_heads, _both(f"{a.keys.var} < last", visible)),
-            "head": scalars, "low": low, "high": high, "kv_head": a.kv_head, "query": a.head.var, "group": self.group,
+            "text": self.loop(read, [], seen), "head": self.row_loads(a.low, a.high, a.visible, a.score), "low": low,
+            "high": high, "kv_head": a.kv_head, "query": a.head.var, "group": self.group,
             "query_head": self.query_head, "place": self.place, "stride": self.stride, "acc": a.accumulator,
         }  # fmt: skip
         split = Function(self.kernel, "", "Shape::THREADS, 1", values, extra=self._scratch())
@@ -69,15 +69,6 @@ class _Decode(AttentionText):
             extent_text(a.row.extent), self.aligned(), self._launch(split, merge), complete=True, summed=self.summed(),
             others=self._instances, workspace=self._workspace(),
         )  # fmt: skip
-
-    def _loads(self) -> tuple[list[str], list[str]]:
-        """Reads of a row, and those of a row and query head, after the head's definition."""
-        a, scope = self.a, self.scope()
-        by_head = [x for x in a.row_loads if a.head.var in scope.depends(*x.indices, x.guard)]
-        needed = by_head or a.head.var in free_vars(a.score)
-        member = f"const int member = min(warp.row + specc::fragment_row(part), {self.group} - 1);"
-        head = [member, f"const int {a.head.var} = {self.query_head};"] if needed else []
-        return self.reads([x for x in a.row_loads if x not in by_head]), [*head, *self.reads(by_head)]
 
     def _merge(self) -> tuple[list[str], list[str], list[str], list[str]]:
         a = self.a

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 from specc.kernels import Kernel
-from specc.ops import Expr
+from specc.ops import Expr, free_vars
 from specc.targets.cuda.attention_text import AttentionText, head_lines, shared_bytes
 from specc.targets.cuda.emit_contraction import by_storage
-from specc.targets.cuda.emit_pointwise import body
+from specc.targets.cuda.emit_pointwise import body, mentions
 from specc.targets.cuda.scope import Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Slots, extent_text, strings
 from specc.targets.cuda.tiles import tiles_for
@@ -77,10 +77,9 @@ class _Prefill(AttentionText):
         heads = head_lines(a.head.var, a.kv_head, "int(blockIdx.y)", a.head_map)
         arrays, picked = self._arrays()
         seen = " && ".join(filter(None, (f"{a.keys.var} < last", self.visible())))
-        low, high = self.bounds()
         values: dict[str, object] = {
             "text": self.loop("start + own < last", picked, seen), "heads": heads, "row_count": self.count,
-            "most": extent_text(a.keys.extent), "limits": LimitsText(self.row_loads(), low, high),
+            "most": extent_text(a.keys.extent), "limits": self._limits(),
             "row_arrays": arrays, "epilogue": self._epilogue(), "acc": a.accumulator,
         }  # fmt: skip
         main = Function(self.kernel, "", "Shape::THREADS, 1", values)
@@ -91,13 +90,32 @@ class _Prefill(AttentionText):
             self.aligned(), self._launch(main), complete=True, summed=self.summed(), others=self._instances,
         )  # fmt: skip
 
+    def _limits(self) -> LimitsText:
+        low, high = self.bounds()
+        return LimitsText(
+            self._of_row("first_row + own", self.row_loads(self.a.low, self.a.high), low, high), low, high
+        )
+
+    def _of_row(self, number: str, lines: list[str], *texts: str) -> list[str]:
+        """`lines` after the definition of the row's variable, if they or `texts` speak of it."""
+        row = self.a.row.var
+        used = any(mentions(text, row) for text in (*lines, *texts))
+        return [f"const int {row} = min({number}, {self.count} - 1);", *lines] if used else lines
+
     def _arrays(self) -> tuple[ArraysText, list[str]]:
         """Arrays of what rows read, how they are filled, and what picks one row's out of them."""
-        kinds = {x.name: "real" if self.scope().is_real(x) else "int" for x in self.a.row_loads}
+        a = self.a
+        names = {n for e in (a.score, a.visible) if e is not None for n in free_vars(e)}
+        kinds = {x.name: "real" if self.scope().is_real(x) else "int" for x in a.row_loads if x.name in names}
         arrays = {n: self.names.fresh(f"{n}_all") for n in kinds}
         declared = [f"{kind} {arrays[n]}[2];" for n, kind in kinds.items()]
-        filled = [*self.row_loads(), *(f"{arrays[n]}[half] = {n};" for n in kinds)] if kinds else []
-        return ArraysText(declared, filled), [f"const {k} {n} = {arrays[n]}[part / 2];" for n, k in kinds.items()]
+        kept = [f"{arrays[n]}[half] = {n};" for n in kinds]
+        row = "first_row + warp.row + specc::fragment_row({})"
+        filled = self._of_row(row.format("half * 2"), [*self.row_loads(a.score, a.visible), *kept]) if kinds else []
+        picked = [f"const {k} {n} = {arrays[n]}[part / 2];" for n, k in kinds.items()]
+        return ArraysText(declared, filled), self._of_row(
+            row.format("part"), picked, *self.score(), self.visible() or ""
+        )
 
     def _epilogue(self) -> EpilogueText:
         a = self.a
@@ -110,7 +128,7 @@ class _Prefill(AttentionText):
         a = self.a
         scope = self.scope(a.keys.var, a.inner.var, a.columns.var)
         factors = [line for x in (a.q, a.k) for line in scope.load_row(x)]
-        head = [*heads, *self.row_loads()]
+        head = [*heads, *self.row_loads(a.low, a.high, a.score, a.visible)]
         low, high = self.bounds()
         seen, score, value = self.visible() or "true", self.score(), scope.load_row(a.v)
         printed = " ".join(strings([head, low, high, seen, factors, score, value, self.count]))

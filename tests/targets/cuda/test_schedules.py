@@ -76,7 +76,20 @@ def recurrence(name: str) -> Kernel:
 PRODUCT = """op f(x[T, H, K], w[K, N], r[T, H, N], c[N]; H: nat, K: nat, N: nat) -> y[T, H, N]
   y[t, h, n] = max(r[t, h, n] + c[n] · (Σ_k tanh(x[t, h, k]) · w[k, N - 1 - n]), 0)
 """
-OWN = {"contraction of what is computed, across rows": (PRODUCT, {"H": 3, "K": 72, "N": 40})}
+ATTENTION = "op f(q[T, N, D], k[L, M, D], v[L, M, D]; N: nat, M: nat, D: nat) -> o[T, N, D]\n"
+WEIGHTED = "  o[t, h, d] = Σ_l softmax_l(z[l]{}) · v[l, h // (N // M), d]{}\n"
+SCORE = "  let z[l] = {}Σ_e q[t, h, e]·k[l, h // (N // M), e]\n"
+SLOPES = """op f(q[B, N, D], k[B, S, M, D], v[B, S, M, D], n[B]: index; N: nat, M: nat, D: nat) -> o[B, N, D]
+  let z[l] = (l - n[b]) / 8 + 1/4 · (Σ_e q[b, h, e]·k[b, l, h // (N // M), e])
+  o[b, h, d] = Σ_l softmax_l(z[l] | l < n[b] and l % 3 != 1) · v[b, l, h // (N // M), d]
+"""
+HEAD_SIZES = {"N": 6, "M": 2, "D": 20}
+OWN = {
+    "contraction of what is computed, across rows": (PRODUCT, {"H": 3, "K": 72, "N": 40}),
+    "attention up to the row": (ATTENTION + SCORE.format("") + WEIGHTED.format(" | l ≤ L - T + t", ""), HEAD_SIZES),
+    "attention to everything": (ATTENTION + SCORE.format("1/2 · ") + WEIGHTED.format("", " / 2"), HEAD_SIZES),
+    "decode with a slope, of two keys in three": (SLOPES, HEAD_SIZES),
+}
 NAMES = (*NODES, *OWN, *STEPS)
 
 
