@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "specc"
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("text", ("specc", "limits", "echo", "hygiene", "source", "diagnostics", "codes", "resources", "syntax",
+    ("text", ("specc", "limits", "echo", "hygiene", "source", "diagnostics", "near", "codes", "resources", "syntax",
               "syntax_spec", "recovery", "gauge", "parse", "parse_spec")),
     ("meaning", ("terms", "trees", "ops", "ir", "instantiate", "wellformed", "passes", "formula_text", "format",
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
