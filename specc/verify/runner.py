@@ -6,7 +6,6 @@ The folder has `request.json` and arrays; what the model gives is written there 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import resource
@@ -16,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,11 @@ def load(path: Path, guard: Guard) -> Callable[..., Any]:
     sys.path.insert(0, str(path.parent))
     sys.dont_write_bytecode = True
     with guard("the file"):
-        spec = importlib.util.spec_from_file_location("user_model", path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["user_model"] = module
-        spec.loader.exec_module(module)
+        loader = SourceFileLoader("user_model", str(path))
+        module = ModuleType(loader.name)
+        module.__file__ = loader.path
+        sys.modules[loader.name] = module
+        loader.exec_module(module)
     build = getattr(module, "build", None)
     if not callable(build):
         raise Refusal("E530", "it defines no function `build(config, tensors)`")

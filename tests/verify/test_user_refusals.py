@@ -37,9 +37,9 @@ def build(config, tensors):
 """
 
 
-def answers(folder: Path, text: str) -> dict[str, np.ndarray]:  # type: ignore[type-arg]
+def answers(folder: Path, text: str, name: str = "model.py") -> dict[str, np.ndarray]:  # type: ignore[type-arg]
     """What the file `text` gives for the small model, in this process."""
-    path = folder / "model.py"
+    path = folder / name
     path.write_text(text, encoding="utf-8")
     guard = Guard(path)
     session = Session(load(path, guard), guard, {"layers": 1}, TENSORS, SIZES)
@@ -55,6 +55,11 @@ def test_a_model_that_keeps_the_contract_is_answered(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["logits"].tolist() == (TENSORS["embed"][TOKENS] @ TENSORS["head"].T).tolist()
     assert found["decoded"].tolist() == found["logits"][2:].tolist()
+
+
+@pytest.mark.parametrize("name", ["model", "model.txt", "model.so", "my model.v2"])
+def test_a_model_file_may_have_any_name(name: str, tmp_path: Path) -> None:
+    assert answers(tmp_path, MODEL, name)["logits"].shape == (4, 3)
 
 
 FORWARD, LOGITS = "return h @ self.w", '["head"].T, [h, h]'
