@@ -12,7 +12,7 @@ import resource
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -114,7 +114,7 @@ def load(path: Path, guard: Guard) -> Callable[..., Any]:
         module.__file__ = loader.path
         sys.modules[loader.name] = module
         loader.exec_module(module)
-    build = getattr(module, "build", None)
+        build = getattr(module, "build", None)
     if not callable(build):
         raise Refusal("E530", "it defines no function `build(config, tensors)`")
     return build  # type: ignore[no-any-return]
@@ -151,26 +151,36 @@ class Session:
         with self.guard(what):
             found = call(*args)
         for name, tensor in self.tensors.items():
-            if not np.array_equal(tensor.detach().numpy(), self.given[name]):
-                raise Refusal("E531", f"{what} changes the tensor `{name}` in place")
+            self._kept(what, f"the tensor `{name}`", tensor, self.given[name])
         return found
+
+    def _kept(self, what: str, name: str, tensor: torch.Tensor, given: Array) -> None:
+        with self.guard(f"reading {name} after {what}"):
+            if not np.array_equal(tensor.detach().numpy(), given):
+                raise Refusal("E531", f"{what} changes {name} in place")
 
     def prefill(self, tokens: Array) -> dict[str, Array]:
         """`logits`, and `hidden0`, `hidden1`, … where they are given."""
         found = self._given("the model", self.call, tokens)
-        hidden: Any = None
-        vocabulary, layers, width = self.sizes.vocabulary, self.sizes.layers, self.sizes.width
-        if isinstance(found, tuple) and len(found) == 2:
-            found, hidden = found
-        arrays = {"logits": _array("the logits", found, (len(tokens), vocabulary))}
-        if hidden is not None:
-            if not isinstance(hidden, list | tuple) or len(hidden) != layers + 1:
-                count = len(hidden) if isinstance(hidden, list | tuple) else _kind(hidden)
-                help_ = f"{layers + 1} are wanted, one before layer 0 and one after each layer"
-                raise Refusal("E531", f"the hidden states are {count}: {help_}")
-            shape = len(tokens), width
-            arrays |= {f"hidden{i}": _array(f"the hidden states {i}", h, shape) for i, h in enumerate(hidden)}
-        return arrays
+        with self.guard("reading what the model returns"):
+            logits, hidden = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        arrays = {"logits": self._array("the logits", logits, (len(tokens), self.sizes.vocabulary))}
+        return arrays if hidden is None else arrays | self._hidden(hidden, len(tokens))
+
+    def _hidden(self, hidden: Any, count: int) -> dict[str, Array]:
+        with self.guard("reading the hidden states"):
+            states = list(hidden) if isinstance(hidden, list | tuple) else None
+            wanted = self.sizes.layers + 1
+            if states is None or len(states) != wanted:
+                given = _kind(hidden) if states is None else len(states)
+                help_ = f"{wanted} are wanted, one before layer 0 and one after each layer"
+                raise Refusal("E531", f"the hidden states are {given}: {help_}")
+        shape = count, self.sizes.width
+        return {f"hidden{i}": self._array(f"the hidden states {i}", h, shape) for i, h in enumerate(states)}
+
+    def _array(self, what: str, value: Any, shape: tuple[int, ...]) -> Array:
+        with self.guard(f"reading {what}"):
+            return _array(what, value, shape)
 
     def answer(self, tokens: Array, start: int) -> dict[str, Array]:
         """All arrays of a text; `decoded` where the model has `step`."""
@@ -186,23 +196,26 @@ class Session:
     def _given(self, what: str, call: Callable[..., Any], tokens: Array, *rest: Any) -> Any:
         ids = torch.from_numpy(tokens.copy())
         found = self._run(what, call, ids, *rest)
-        if not np.array_equal(ids.numpy(), tokens):
-            raise Refusal("E531", f"{what} changes the tokens in place")
+        self._kept(what, "the tokens", ids, tokens)
         return found
 
     def decode(self, tokens: Array, start: int) -> Array | None:
         """The logits from `start` on, a token at a time; None for a model without `step`."""
-        step = getattr(self.call, "step", None)
+        with self.guard("`step`"):
+            step = getattr(self.call, "step", None)
         if step is None:
             return None
+        if not callable(step):
+            raise Refusal("E530", f"`step` is {_kind(step)}, which cannot be called")
         cache, rows = None, []
         cuts = [part for part in (tokens[:start], *np.split(tokens[start:], len(tokens) - start)) if len(part)]
         for part in cuts:
             found = self._given("`step`", step, part, cache)
-            if not isinstance(found, tuple) or len(found) != 2:
-                raise Refusal("E531", f"`step` returns {_kind(found)}: a tuple (logits, cache) is wanted")
-            logits, cache = found
-            rows.append(_array("the logits of `step`", logits, (len(part), self.sizes.vocabulary)))
+            with self.guard("reading what `step` returns"):
+                if not isinstance(found, tuple) or len(found) != 2:
+                    raise Refusal("E531", f"`step` returns {_kind(found)}: a tuple (logits, cache) is wanted")
+                logits, cache = found
+            rows.append(self._array("the logits of `step`", logits, (len(part), self.sizes.vocabulary)))
         return np.concatenate(rows)[start:]
 
 
@@ -212,9 +225,12 @@ def _array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
     if value.dtype is not torch.float64:
         name = str(value.dtype).removeprefix("torch.")
         raise Refusal("E531", f"{what} are {name}: the weights are float64, and so is what is made of them")
-    if value.shape != shape:
-        raise Refusal("E531", f"{what} have shape {list(value.shape)} instead of {list(shape)}")
-    array = value.detach().cpu().numpy()
+    if value.layout is not torch.strided or value.device.type != "cpu":
+        layout = str(value.layout).removeprefix("torch.")
+        raise Refusal("E531", f"{what} are {layout} on the device {value.device}: a dense tensor on the CPU is wanted")
+    array = value.detach().resolve_conj().resolve_neg().numpy()
+    if array.shape != shape:
+        raise Refusal("E531", f"{what} have shape {list(array.shape)} instead of {list(shape)}")
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):
         at = ", ".join(str(i) for i in bad[0])
@@ -231,12 +247,11 @@ def _load(path: Path) -> dict[str, Array]:
         return {name: found[name] for name in found.files}
 
 
-def answer(folder: Path, path: Path) -> dict[str, Any]:
+def answer(folder: Path, path: Path, guard: Guard) -> dict[str, Any]:
     """Writes all arrays, and gives what is to be said beside them."""
     request = json.loads((folder / "request.json").read_text())
     lift = Lift() if request["lift"] else None
     bound(request["memory"], request["seconds"])
-    guard = Guard(path)
     guard.watch()
     torch.set_num_threads(1)
     with nullcontext() if lift is None else lift(), torch.no_grad():
@@ -255,11 +270,15 @@ def answer(folder: Path, path: Path) -> dict[str, Any]:
 def main() -> None:
     """Ends the process at once: threads that the file has left behind are not waited for."""
     folder, path = Path(sys.argv[1]), Path(sys.argv[2])
+    guard = Guard(path)
     try:
-        found = answer(folder, path)
+        # The file can break whatever runs it: nothing may end this process without a word.
+        with guard("running it"):
+            found = answer(folder, path, guard)
     except Refusal as refusal:
         found = {"refusal": refusal.values}
-    sys.stdout.flush()
+    with suppress(AttributeError, ValueError, OSError):
+        sys.stdout.flush()
     if os.getpid() == MINE:
         (folder / "answer.part").write_text(json.dumps(found))
         os.replace(folder / "answer.part", folder / "answer.json")

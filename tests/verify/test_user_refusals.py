@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specc.diagnostics import SpecError
-from specc.verify.draw import draw_tokens, draw_weights
+from specc.verify.draw import draw_tokens, draw_weights, vocabulary
 from specc.verify.judge import Text
 from specc.verify.runner import Guard, Refusal, Session, Sizes, load
 from specc.verify.user import MAX_PRINTED, Bounds, Run, run_file
@@ -62,8 +62,22 @@ def test_a_model_file_may_have_any_name(name: str, tmp_path: Path) -> None:
     assert answers(tmp_path, MODEL, name)["logits"].shape == (4, 3)
 
 
+def test_views_with_a_bit_set_are_read(tmp_path: Path) -> None:
+    view = MODEL.replace("return h @", "return torch._neg_view(-h) @").replace("[h, h]", "[torch._neg_view(-h), h]")
+    assert answers(tmp_path, view)["hidden0"].tolist() == answers(tmp_path, MODEL)["hidden0"].tolist()
+
+
 FORWARD, LOGITS = "return h @ self.w", '["head"].T, [h, h]'
-REFUSED = {
+SEALED = """
+class Sealed(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, call, types, args=(), kwargs=None):
+        if call is torch.Tensor.detach: raise ValueError("sealed")
+        return super().__torch_function__(call, types, args, kwargs or {})
+class Rest:
+    pass
+"""
+REFUSED: dict[str, tuple[str, str, str, str, int]] = {
     "no build": ("def build", "def make", "E530", "defines no function `build", 0),
     "no callable": ("return Model(tensors)", "return 3", "E530", "`build` returns a int, which cannot be called", 0),
     "syntax": ("class Model:", "class Model", "E530", "the file raises SyntaxError: expected ':'", 3),
@@ -106,6 +120,37 @@ REFUSED = {
     "tensor changed by the call": ("h = self.w", 'self.w["embed"].neg_(); h = self.w', "E531", "the tensor `embed`", 0),
     "tokens changed": (
         "h = self.w", "tokens += 0 * tokens + 1 - 1; tokens[0] = 0; h = self.w", "E531", "the tokens in", 0,
+    ),
+    "module that looks nothing up": (
+        "def build(config, tensors):\n    return Model(tensors)", "def __getattr__(name):\n    raise ValueError(name)",
+        "E530", "the file raises ValueError: build", 15,
+    ),
+    "sparse logits": (
+        "return h @", "return (h @ self.w['head'].T).to_sparse(), [h, h]\n        return h @", "E531",
+        "the logits are sparse_coo on the device cpu: a dense tensor on the CPU is wanted", 0,
+    ),
+    "no values": ("[h, h]", "[h, h.to('meta')]", "E531", "the hidden states 1 are strided on the device meta: a d", 0),
+    "tensor that cannot be read": (
+        "[h, h]", "[h.as_subclass(Sealed), h]\n" + SEALED, "E530", "reading the hidden states 0 raises ValueError", 14,
+    ),
+    "list that cannot be read": (
+        "[h, h]", "type('L', (list,), {'__iter__': lambda s: 1 / 0})()", "E530", "reading the hidden states raises", 9,
+    ),
+    "tuple that cannot be read": (
+        "return h @", "return type('L', (tuple,), {'__len__': lambda s: 1 / 0})()\n        return h @",
+        "E530", "reading what the model returns raises ZeroDivisionError", 9,
+    ),
+    "tensor taken away": (
+        "return Model(tensors)", "tensors['head'].__class__ = Sealed; return Model(tensors)\n" + SEALED,
+        "E530", "reading the tensor `head` after `build` raises ValueError: sealed", 20,
+    ),
+    "step that is no method": (
+        "return Model(tensors)", "del Model.step; Model.step = 0.1; return Model(tensors)",
+        "E530", "`step` is a float, which cannot be called", 0,
+    ),
+    "step that cannot be had": (
+        "    def step", "    @property\n    def step(self): raise ValueError\n    def other",
+        "E530", "`step` raises ValueError", 12,
     ),
     "another answer": (
         "h = self.w", 'self.n = getattr(self, "n", 0) + 1; h = self.n * self.w', "E531", "second time", 0,
@@ -163,13 +208,31 @@ def test_a_wild_file_is_stopped(name: str, tmp_path: Path) -> None:
     assert time.monotonic() - before < 60
 
 
+BREAKING = {
+    "closes what it prints to": ("sys.stdout.close()\n    return lambda tokens: 3", "the logits: a int instead"),
+    "breaks what runs it": (
+        "numpy.savez = None\n    return lambda tokens: torch.zeros(3, config['vocab_size']).double()",
+        "running it raises TypeError",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_a_file_that_breaks_its_process_is_told_why(name: str, tmp_path: Path) -> None:
+    body, message = BREAKING[name]
+    with pytest.raises(SpecError) as caught:
+        run(tmp_path, f"import sys, numpy, torch\ndef build(config, tensors):\n    {body}\n")
+    assert message in str(caught.value)
+
+
 def test_what_a_file_prints_does_not_stand_in_the_way(tmp_path: Path) -> None:
     text = (
-        "import torch\nprint('hello')\ndef build(config, tensors):\n    return lambda t: torch.ones(3, 72).double()\n"
+        "import torch\nprint('hello')\ndef build(config, tensors):\n"
+        "    return lambda t: torch.ones(3, config['vocab_size']).double()\n"
     )
     found = run(tmp_path, text)
     assert found.printed == "hello\n"
-    assert found.answers[0][0].trace.logits.tolist() == [[1.0] * 72] * 3
+    assert (found.answers[0][0].trace.logits == np.ones((3, vocabulary(reduced("qwen3_0_6b").spec.model)))).all()
     assert found.answers[0][0].decode(np.zeros(3), 1) is None
 
 
