@@ -14,6 +14,8 @@ from specc.diagnostics import Diagnostic, SpecError
 from specc.ir import Role
 
 EXACT = "float64"
+MOST = 1 << 20
+"""What an option of time or memory may be at most."""
 
 
 def verify(
@@ -31,8 +33,8 @@ def verify(
     dtype: Annotated[
         str, typer.Option(help="float64: the formulas. The type of the profile: how far its rounding is from float64.")
     ] = EXACT,
-    timeout: Annotated[int, typer.Option(help="Seconds that FILE may run.", min=1)] = 300,
-    memory: Annotated[int, typer.Option(help="GiB of memory that FILE may take.", min=1)] = 4,
+    timeout: Annotated[int, typer.Option(help="Seconds that FILE may run.", min=1, max=MOST)] = 300,
+    memory: Annotated[int, typer.Option(help="GiB of memory that FILE may take.", min=1, max=MOST)] = 4,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Hold a spec against the official implementation, or your own, layer by layer in float64."""

@@ -91,7 +91,8 @@ class Guard:
 
 
 def bound(memory: int, seconds: int) -> None:
-    """Limits of address space beyond what is mapped now, of CPU time, and of the size of a file."""
+    """Limits of address space beyond what is mapped now, of CPU time, and of the size of a file; the system's own where
+    those are lower."""
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     spent = resource.getrusage(resource.RUSAGE_SELF)
     cpu = int(spent.ru_utime + spent.ru_stime) + seconds + 1
@@ -101,6 +102,8 @@ def bound(memory: int, seconds: int) -> None:
         (resource.RLIMIT_FSIZE, memory),
         (resource.RLIMIT_CORE, 0),
     ):
+        _, hard = resource.getrlimit(what)
+        most = min(most, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
         resource.setrlimit(what, (most, most))
 
 

@@ -70,3 +70,9 @@ def test_the_rounding_of_the_reference_is_compared(capsys: pytest.CaptureFixture
 def test_another_type_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(SPEC), "--dtype", "float16"]) == BAD_INPUT
     assert "bfloat16 as in the profile" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--memory"])
+def test_a_bound_without_end_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(SPEC), "model.py", option, "9" * 14]) == BAD_INPUT
+    assert option in capsys.readouterr().err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -206,6 +208,19 @@ def test_a_wild_file_is_stopped(name: str, tmp_path: Path) -> None:
     assert [d.code for d in caught.value.diagnostics] == ["E532"]
     assert message in str(caught.value)
     assert time.monotonic() - before < 60
+
+
+def test_a_bound_past_that_of_the_system_stays_at_that() -> None:
+    code = """
+from resource import RLIMIT_AS, getrlimit
+from specc.verify.runner import bound
+bound(1 << 80, 1 << 80)
+bound(1 << 40, 99)
+most = getrlimit(RLIMIT_AS)
+bound(1 << 50, 999)
+assert getrlimit(RLIMIT_AS) == most, most
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 BREAKING = {
