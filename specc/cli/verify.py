@@ -35,6 +35,7 @@ def verify(
     ] = EXACT,
     timeout: Annotated[int, typer.Option(help="Seconds that FILE may run.", min=1, max=MOST)] = 300,
     memory: Annotated[int, typer.Option(help="GiB of memory that FILE may take.", min=1, max=MOST)] = 4,
+    search: Annotated[int, typer.Option(help="Seconds to look for what FILE does instead.", min=0, max=MOST)] = 120,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Hold a spec against the official implementation, or your own, layer by layer in float64."""
@@ -51,7 +52,7 @@ def verify(
     if file is not None:
         if dtype != EXACT:
             raise SpecError([Diagnostic("E505", f"a model file is not judged in `{dtype}`", None, f"it is in {EXACT}")])
-        verdict = user_report.verify_file(spec, file, number, Bounds(timeout, memory << 30), draws, lift)
+        verdict = user_report.verify_file(spec, file, number, Bounds(timeout, memory << 30), draws, lift, search)
         _finish(verdict.ok, user_report.values(verdict) if json else user_report.lines(verdict))
         return
     if dtype == EXACT:

@@ -157,7 +157,7 @@ def said(found: Findings) -> Iterator[str]:
         yield f"it equals the spec{share} with one change: {guess}"
         return
     count = f"none of {search.tried} single changes of the spec gives these answers"
-    yield count if search.ended else f"{count}; the search was stopped"
+    yield count if search.ended else f"{count}; the search was stopped: --search gives it more"
     if "hidden states" not in found.given:
         yield "return (logits, hidden) to learn the layer"
 

@@ -72,7 +72,18 @@ def test_another_type_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "bfloat16 as in the profile" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--timeout", "--memory"])
+def test_the_search_for_an_explanation_has_a_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = """
+import torch
+def build(config, tensors):
+    return lambda tokens: torch.ones(len(tokens), config["vocab_size"]).double()
+"""
+    (tmp_path / "model.py").write_text(text, encoding="utf-8")
+    assert run(["verify", str(SPEC), str(tmp_path / "model.py"), *ARGUMENTS, "--search", "0"]) == FAILED
+    assert "none of 0 single changes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--memory", "--search"])
 def test_a_bound_without_end_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(SPEC), "model.py", option, "9" * 14]) == BAD_INPUT
     assert option in capsys.readouterr().err
