@@ -19,7 +19,6 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -38,6 +37,7 @@ from specc.verify.judge import Text
 
 MAX_PRINTED = 1 << 20
 """Bytes that a model file may print."""
+KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
 CONTRACT = "it defines build(config, tensors), which gives a function from token ids to logits"
 
 
@@ -137,7 +137,7 @@ def _execute(folder: Path, path: Path, bounds: Bounds) -> str:
     """What the process printed. Raises SpecError (E532) where it goes past a bound or does not end by itself."""
     one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "specc.verify.runner", str(folder), str(path.resolve())],
+        [*KEEPER, sys.executable, "-m", "specc.verify.runner", str(folder), str(path.resolve())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -145,7 +145,7 @@ def _execute(folder: Path, path: Path, bounds: Bounds) -> str:
         start_new_session=True,
     )
     assert process.stdout is not None
-    reader = _Reader(process.stdout, process.pid)
+    reader = _Reader(process.stdout, process)
     reader.start()
     try:
         process.wait(bounds.seconds)
@@ -153,8 +153,7 @@ def _execute(folder: Path, path: Path, bounds: Bounds) -> str:
         help_ = "the option --timeout gives it more"
         raise SpecError([Diagnostic("E532", f"it has not ended after {bounds.seconds} s", None, help_)]) from None
     finally:
-        _end(process.pid)
-        process.wait()
+        _end(process)
         reader.join(5)
     if reader.count > MAX_PRINTED:
         raise SpecError([Diagnostic("E532", f"it prints more than {MAX_PRINTED:,} bytes", None, "print less")])
@@ -164,11 +163,11 @@ def _execute(folder: Path, path: Path, bounds: Bounds) -> str:
 
 
 class _Reader(threading.Thread):
-    """Takes what a process prints, and ends its group when that is too much."""
+    """Takes what a process prints, and ends it when that is too much."""
 
-    def __init__(self, stream: IO[bytes], group: int) -> None:
+    def __init__(self, stream: IO[bytes], process: subprocess.Popen[bytes]) -> None:
         super().__init__(daemon=True)
-        self.stream, self.group, self.count, self.kept = stream, group, 0, b""
+        self.stream, self.process, self.count, self.kept = stream, process, 0, b""
 
     @property
     def text(self) -> str:
@@ -179,13 +178,18 @@ class _Reader(threading.Thread):
             self.count += len(part)
             self.kept = (self.kept + part)[-(1 << 14) :]
             if self.count > MAX_PRINTED:
-                _end(self.group)
+                self.process.terminate()
                 return
 
 
-def _end(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Tells the keeper to end all; one that was stopped, by what it keeps, is killed."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _gone(status: int, printed: str) -> Diagnostic:

@@ -232,7 +232,7 @@ BREAKING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BREAKING)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if "closes" in n else n for n in BREAKING])
 def test_a_file_that_breaks_its_process_is_told_why(name: str, tmp_path: Path) -> None:
     body, message = BREAKING[name]
     with pytest.raises(SpecError) as caught:
