@@ -76,7 +76,7 @@ class Guard:
         lines = [f.lineno or 0 for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
         line = lines[-1] if lines else 0
         if isinstance(error, SyntaxError) and error.filename == self.path:
-            line = error.lineno or 0
+            line = error.lineno if isinstance(error.lineno, int) else line
         text = "".join(traceback.format_exception_only(error)).strip()
         if isinstance(error, SyntaxError):
             text = f"SyntaxError: {error.msg}"

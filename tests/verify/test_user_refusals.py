@@ -83,6 +83,9 @@ REFUSED: dict[str, tuple[str, str, str, str, int]] = {
     "no build": ("def build", "def make", "E530", "defines no function `build", 0),
     "no callable": ("return Model(tensors)", "return 3", "E530", "`build` returns a int, which cannot be called", 0),
     "syntax": ("class Model:", "class Model", "E530", "the file raises SyntaxError: expected ':'", 3),
+    "syntax error of its own": (
+        "return Model(tensors)", "raise SyntaxError('no', (__file__, 'x', 1, ''))", "E530", "SyntaxError: no", 15,
+    ),
     "import": ("import torch", "import torsh", "E530", "the file raises ModuleNotFoundError: No module named 't", 1),
     "build raises": ("return Model(tensors)", "return 1 / 0", "E530", "`build` raises ZeroDivisionError", 15),
     "call raises": (FORWARD, "return h[:, :2] @ self.w", "E530", "the model raises RuntimeError: mat1", 9),
