@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from specc.api import Spec
+from specc.ir import Model
 from specc.verify import sizes
 from specc.verify.draw import draw_tokens, draw_weights
 from specc.verify.judge import Figure, Text, judge, worst
@@ -102,7 +103,19 @@ def lines(report: Report) -> Iterator[str]:
         yield f"lifted to float64: {sum(report.lifted.values())} requests for float32 at {len(report.lifted)} places"
     for where in dict.fromkeys(str(d) for d in report.departures if report.lifted is not None):
         yield f"departs {where}"
+    if report.ok:
+        yield not_judged(model, "the class")
     yield "REFUTED" if not report.ok else "NOT JUDGED" if report.lifted is None else "VERIFIED"
+
+
+def given_keys(model: Model) -> tuple[str, ...]:
+    """Keys of the configuration that the other side gets from the spec."""
+    return tuple(key for key, _ in model.config if key != "architectures")
+
+
+def not_judged(model: Model, by: str) -> str:
+    keys = ", ".join(given_keys(model)) or "none"
+    return f"taken from the spec, and therefore not judged by {by}: {keys}"
 
 
 def figure_where(f: Figure) -> str:
@@ -125,6 +138,7 @@ def values(report: Report) -> dict[str, Any]:
         "lengths": list(report.reduced.lengths),
         "judged": report.lifted is not None,
         "lifted": report.lifted,
+        "not_judged": list(given_keys(model)),
         "worst": {name: figure_values(f) for name, f in report.rows()},
         "figures": [figure_values(f) for f in report.figures],
         "departures": [_departure(d) for d in report.departures],

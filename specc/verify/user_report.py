@@ -15,7 +15,7 @@ from specc.verify.draw import draw_weights
 from specc.verify.explain import Search, explain, first_row
 from specc.verify.judge import Figure, Text, judge
 from specc.verify.locate import Departure
-from specc.verify.report import figure_values, figure_where, rows, texts
+from specc.verify.report import figure_values, figure_where, given_keys, not_judged, rows, texts
 from specc.verify.user import Answer, Bounds, run_file
 from specc.verify.whole import Cache, Whole
 
@@ -135,6 +135,8 @@ def lines(verdict: Verdict) -> Iterator[str]:
     if verdict.lifted:
         yield f"lifted to float64: {sum(verdict.lifted.values())} requests for float32 at {len(verdict.lifted)} places"
     yield from said(verdict.findings)
+    if verdict.ok:
+        yield not_judged(model, "the file")
     yield "VERIFIED" if verdict.ok else "REFUTED"
 
 
@@ -184,6 +186,7 @@ def values(verdict: Verdict) -> dict[str, Any]:
         "lengths": list(verdict.reduced.lengths),
         "given": ["logits", *verdict.findings.given],
         "lifted": verdict.lifted,
+        "not_judged": list(given_keys(verdict.spec.model)),
         "worst": {name: figure_values(f) for name, f in rows(verdict.findings.figures)},
         "figures": [figure_values(f) for f in verdict.findings.figures],
         "first": None if first is None else figure_values(first),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from specc import pipeline
 from specc.cli import run
 from specc.cli.output import BAD_INPUT, FAILED
 
@@ -32,6 +33,11 @@ def test_a_right_spec_is_verified(capsys: pytest.CaptureFixture[str]) -> None:
     assert "8,170,864,640 in both" in printed
     assert "lifted to float64: " in printed
     assert printed.endswith("VERIFIED\n")
+    said = printed.splitlines()[-2]
+    assert said.startswith("taken from the spec, and therefore not judged by the class: ")
+    keys = said.partition(": ")[2].split(", ")
+    config = json.loads(pipeline.config_text(pipeline.load(SPEC)))
+    assert set(keys) == config.keys() - {"architectures"}
 
 
 def test_a_wrong_spec_is_refuted_and_the_node_named(wrong: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +52,7 @@ def test_the_report_as_json(wrong: Path, capsys: pytest.CaptureFixture[str]) -> 
     found = json.loads(capsys.readouterr().out)
     assert found["ok"] is False
     assert found["seed"] == 1
+    assert {"rope_theta", "rms_norm_eps", "logits_scaling"} <= set(found["not_judged"])
     assert found["parameters"] == {"spec": 8_170_864_640, "class": 8_170_864_640}
     assert {d["layer"] for d in found["departures"]} == {0, 1}
     assert all(d["nodes"] == ["post_attn_norm"] for d in found["departures"])
