@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -24,6 +23,7 @@ START = 0.5
 PATIENCE = 20
 """Seconds after which a process is killed, however busy the machine."""
 MEGABYTES = 300
+LAUNCH = Path(__file__).parent / "launch.py"
 CEILING = 2 << 30
 """Bytes of address space, so that a fault here does no harm to the machine."""
 
@@ -73,41 +73,27 @@ def answer_in_turn(jobs: Path, results: Path) -> None:
 
 
 def _run(folder: Path, module: Sequence[str], patience: int) -> Answer:
-    printed = folder / "printed"
+    """Runs a module in a process that is killed after `patience` seconds."""
+    printed, result = folder / "printed", folder / "used"
+    launch = (sys.executable, "-I", "-S", str(LAUNCH), str(CEILING), str(result))
     with printed.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *module],
+            [*launch, sys.executable, "-m", *module],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
-            preexec_fn=_guard,
+            start_new_session=True,
         )
-        status, used = _wait(process, patience)
-    text = printed.read_text(encoding="utf-8", errors="replace")
-    return Answer(status, text, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-
-
-def _guard() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (CEILING, CEILING))
-
-
-def _wait(process: subprocess.Popen[bytes], patience: int) -> tuple[int, resource.struct_rusage]:
-    """The exit status and the use of resources; kills a process that takes longer than `patience` seconds."""
-
-    def kill(_signal: int, _frame: object) -> None:
-        process.kill()
-
-    before = signal.signal(signal.SIGALRM, kill)
-    signal.alarm(patience)
-    try:
-        _, state, used = os.wait4(process.pid, 0)
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-    process.returncode = os.waitstatus_to_exitcode(state)
-    return process.returncode, used
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return Answer(-signal.SIGKILL, printed.read_text(encoding="utf-8", errors="replace"), patience, 0)
+    status, seconds, kilobytes = json.loads(result.read_text())
+    return Answer(status, printed.read_text(encoding="utf-8", errors="replace"), seconds, kilobytes / 1024)
 
 
 if __name__ == "__main__":
