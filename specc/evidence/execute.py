@@ -95,9 +95,7 @@ class CudaExecutor:
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
         pitch = case.pad if case.pad == ALIGNED else None
-        found = [
-            run(kernel, tensors, sampler, case.seed * ORDERS + n, text=text, pitch=pitch) for n in range(ORDERS)
-        ]
+        found = [run(kernel, tensors, sampler, case.seed * ORDERS + n, text=text, pitch=pitch) for n in range(ORDERS)]
         outputs, trace = found[0]
         for name in outputs:
             bits = [np.asarray(o[name].contiguous().view(torch.uint8)) for o, _ in found if o[name].numel()]

@@ -16,8 +16,8 @@ from specc.kernels import Kernel
 from specc.lowered import all_kernels
 from specc.resources import shipped as folder
 from specc.targets.base import Target
-from specc.targets.triton import target
 from specc.targets.text import LIMIT
+from specc.targets.triton import target
 
 
 @cache
