@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 from specc.ops import Bin, Expr, Load, Named, Neg, Num, Reduce, Softmax, Sort, State, free_vars
 from specc.targets.torch.code import Code, binary, call, negative, power
 from specc.targets.torch.loads import Item, into_frame, read_as_stored
-from specc.targets.torch.scope import Frame, Kind, Value, joined
+from specc.targets.torch.scope import WIDTH, Frame, Kind, Value, joined
 
 if TYPE_CHECKING:
     from specc.targets.torch.arrays import Lowerer
 
 REDUCTIONS = {"Σ": "torch.sum", "Π": "torch.prod", "Max": "torch.amax"}
 NEUTRAL = {"Σ": "0", "Π": "1", "Max": "-math.inf"}
+
+AROUND = 14
+"""Characters about each operand of a long `torch.einsum`."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def _sum_of_products(var: str, factors: Sequence[Expr], frame: Frame, low: Lower
     weights = [f for f in factors if _is_weight(f, var)]
     if len(weights) == 1:
         return _weighted(weights[0], [f for f in factors if f is not weights[0]], var, frame, low)
-    return _einsum([_operand(f, (*frame, var), low) for f in factors], var, frame)
+    return _einsum([_operand(f, (*frame, var), low) for f in factors], var, frame, low)
 
 
 def _operand(e: Expr, frame: Frame, low: Lowerer) -> Value:
@@ -97,10 +100,13 @@ def _operand(e: Expr, frame: Frame, low: Lowerer) -> Value:
     return low.as_accumulator(e, value)
 
 
-def _einsum(operands: Sequence[Value], var: str, frame: Frame) -> Value:
+def _einsum(operands: Sequence[Value], var: str, frame: Frame, low: Lowerer) -> Value:
     present = {a for v in operands for a in v.axes}
     left = tuple(v for v in frame if v in present and v != var)
-    code = call("torch.einsum", _equation(operands, left), *(v.code for v in operands))
+    equation, codes = _equation(operands, left), [v.code for v in operands]
+    code = call("torch.einsum", equation, *codes)
+    if len(code.text) > WIDTH:
+        code = call("torch.einsum", equation, *low.block.fit(*codes, around=AROUND))
     return _placed(code, left, frame)
 
 

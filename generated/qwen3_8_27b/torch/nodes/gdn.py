@@ -39,8 +39,8 @@ def gdn_conv_delta_prefill(c: Tensor, x: Tensor, w: Tensor, p: Precision) -> tup
     t = torch.arange(T, device=c.device)
     j_2 = torch.arange(4, device=c.device)
     part = x[(t[:, None] + j_2 - 3).clamp(0, T - 1)].permute(0, 2, 1)
-    part_2 = torch.einsum("ij,tij->ti", w, torch.where(t[:, None, None] + j_2 < 3, c[(t[:, None] + j_2).clamp(0, 2)].permute(0, 2, 1), part))
-    y = silu(part_2)
+    part_2 = torch.where(t[:, None, None] + j_2 < 3, c[(t[:, None] + j_2).clamp(0, 2)].permute(0, 2, 1), part)
+    y = silu(torch.einsum("ij,tij->ti", w, part_2))
     return c2.to(p.cache), y.to(p.activation)
 
 
@@ -58,8 +58,8 @@ def gdn_conv_delta_decode(c: Tensor, x: Tensor, w: Tensor, p: Precision) -> tupl
     c21 = x[:, None].expand(B, 1, 10240)
     c2 = torch.cat((c20, c21), dim=1)
     j = torch.arange(4, device=c.device)
-    part = torch.einsum("ij,bij->bi", w, torch.where(j < 3, c[:, j.clamp(0, 2)].permute(0, 2, 1), x[..., None]))
-    y = silu(part)
+    part = torch.where(j < 3, c[:, j.clamp(0, 2)].permute(0, 2, 1), x[..., None])
+    y = silu(torch.einsum("ij,bij->bi", w, part))
     return c2.to(p.cache), y.to(p.activation)
 
 
