@@ -86,7 +86,7 @@ def _piece(p: m.Piece, shape: tuple[int, ...], alone: bool, prefix: str, lookup:
     full = (rows, *shape[1:])
     if p.full is not None:
         full = tuple(natural(d, lookup, f"a dimension of {p.name!r}") for d in p.full)
-        if full[0] != rows or prod(full[1:]) != prod(shape[1:]):
+        if full[:1] != (rows,) or prod(full[1:]) != prod(shape[1:]):
             message = f"{p.name!r} as {list(full)} does not hold {rows} rows of {list(shape[1:])}"
             raise mistake("E260", message, p.span)
     return Piece(name, view, full)
