@@ -6,28 +6,18 @@ import re
 
 import pytest
 
-import specc
 from specc.ahead import ARCHITECTURES
 from specc.kernels import Kernel
-from specc.resources import shipped
 from specc.targets.cuda.aot import compile_kernel
 from specc.targets.cuda.emit import TILED, emit
 from specc.targets.report import CompileReport
 from tests.evidence.planted import NODES, library
+from tests.shipped import distinct
 
 WIDE = re.compile(r"(LDG|LDGSTS)\.128")
 
 
-def tiled(spec: str) -> dict[str, Kernel]:
-    nodes = specc.load(shipped("specs") / f"{spec}.spec").nodes
-    return {k.name: k for node in nodes for k in node.kernels() if k.schedule_name in TILED}
-
-
-KERNELS = {
-    **{f"gemma4 {n}": k for n, k in tiled("gemma4").items()},
-    **{f"granite {n}": k for n, k in tiled("granite_3_3_8b").items()},
-    **{f"qwen3_8 {n}": k for n, k in tiled("qwen3_8_27b").items()},
-}
+KERNELS = {name: kernel for name, kernel in distinct().items() if kernel.schedule_name in TILED}
 
 
 def assert_good(kernel: Kernel, arch: str, dtype: str) -> None:
@@ -51,6 +41,10 @@ def _length(report: CompileReport) -> int:
 @pytest.mark.parametrize("name", ["lmHead", "slidingGQA"])
 def test_a_small_kernel_has_matrix_instructions_and_wide_accesses_and_does_not_spill(name: str) -> None:
     assert_good(NODES[name].kernel(library()), "sm_90", "bfloat16")
+
+
+def test_every_schedule_of_shipped_models_is_compiled() -> None:
+    assert {kernel.schedule_name for kernel in KERNELS.values()} == set(TILED)
 
 
 @pytest.mark.slow
