@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -163,9 +164,14 @@ def _integer(op: str, a: Fraction, b: Fraction) -> Fraction | None:
     return None
 
 
-def compare(op: str, a: Fraction, b: Fraction) -> bool:
+_RELATIONS: Mapping[str, Callable[[Fraction | int, Fraction | int], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+def compare(op: str, a: Fraction | int, b: Fraction | int) -> bool:
     """`a op b` for one of `< <= > >= == !=`."""
-    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "==": a == b, "!=": a != b}[op]
+    return _RELATIONS[op](a, b)
 
 
 def _junction(op: str, args: tuple[Expr, ...]) -> Expr:

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
@@ -17,6 +16,7 @@ from specc import syntax as s
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.echo import cut
 from specc.gauge import Gauge, check_depth
+from specc.grammar import parser
 from specc.limits import MAX_AXES, MAX_DIGITS, MAX_EXPONENT, MAX_OPERANDS
 from specc.recovery import Reader, Resync
 from specc.source import Source, Span
@@ -72,11 +72,6 @@ class Comments:
         end = next((i for i in range(start, len(lines)) if not lines[i].startswith("#")), len(lines))
         alone = end < len(lines) and not lines[end] and any(lines[end:])
         return self.take(end) if alone else ()
-
-
-@cache
-def grammar(name: str) -> str:
-    return (Path(__file__).parent / "grammar" / f"{name}.lark").read_text(encoding="utf-8")
 
 
 @v_args(meta=False)
@@ -350,17 +345,13 @@ RESYNC = Resync(re.compile(r"^(def|op)\b", re.MULTILINE), starts=("DEF", "OP"), 
 @cache
 def _ops_parser() -> tuple[Lark, list[Comments]]:
     holder = [Comments()]
-    callbacks = {"COMMENT": lambda token: holder[0].collect(token)}
-    text = grammar("ops") + grammar("expr")
-    return Lark(
-        text, parser="lalr", maybe_placeholders=True, lexer_callbacks=callbacks, propagate_positions=False
-    ), holder
+    return parser("ops", lambda token: holder[0].collect(token)), holder
 
 
 def parse_ops(source: Source) -> s.OpsFile:
     """Parses an op library. Raises SpecError."""
-    parser, holder = _ops_parser()
+    reader, holder = _ops_parser()
     holder[0] = Comments()
-    result = run_parser(lambda: parser, lambda: OpsBuilder(source, holder[0]), source, RESYNC)
+    result = run_parser(lambda: reader, lambda: OpsBuilder(source, holder[0]), source, RESYNC)
     assert isinstance(result, s.OpsFile)
     return result

@@ -15,8 +15,9 @@ from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.gauge import CLOSE, OPEN
+from specc.grammar import parser
 from specc.limits import MAX_AXES, MAX_USES
-from specc.parse import READABLE, TERMINALS, Comments, ExprBuilder, fold_name, grammar, run_parser
+from specc.parse import READABLE, TERMINALS, Comments, ExprBuilder, fold_name, run_parser
 from specc.recovery import Resync
 from specc.source import Source, Span
 
@@ -351,18 +352,15 @@ def with_comments(tree: m.SpecFile, comments: Comments) -> m.SpecFile:
 @cache
 def _spec_parser() -> tuple[Lark, list[Comments]]:
     holder = [Comments()]
-    callbacks = {"COMMENT": lambda token: (holder[0].collect(token), token)[1]}
-    text = grammar("expr") + grammar("spec")
-    parser = Lark(text, parser="lalr", maybe_placeholders=True, lexer_callbacks=callbacks, postlex=LineEnds())
-    return parser, holder
+    return parser("spec", lambda token: holder[0].collect(token), LineEnds()), holder
 
 
 def parse_spec(source: Source) -> m.SpecFile:
     """Parses a Model Spec. Raises SpecError."""
-    parser, holder = _spec_parser()
+    reader, holder = _spec_parser()
     holder[0] = Comments()
     try:
-        result = run_parser(lambda: parser, lambda: SpecBuilder(source, holder[0]), source, RESYNC)
+        result = run_parser(lambda: reader, lambda: SpecBuilder(source, holder[0]), source, RESYNC)
     except SpecError as error:
         raise type(error)(_section_mistake(d) or d for d in error.diagnostics) from None
     assert isinstance(result, m.SpecFile)

@@ -19,6 +19,7 @@ from specc.ops import (
     Formula,
     Load,
     Logic,
+    Named,
     Neg,
     Num,
     Reduce,
@@ -26,6 +27,7 @@ from specc.ops import (
     Size,
     Softmax,
     Sort,
+    State,
     Var,
     children,
     free_vars,
@@ -97,11 +99,17 @@ def _outside(index: Expr, dim: Expr, read: _Read) -> dict[str, int] | None:
     if isinstance(index, Var) and read.axes.get(index.name) == dim:
         return None
     exprs = (index, *read.guards)
+    if any(isinstance(n, Load | State) for e in exprs for n in walk(e)):
+        return None
     names = [n for n in dict.fromkeys(v for e in exprs for v in free_vars(e)) if n in read.axes]
     sizes = {n.name: RUNTIME for e in (*exprs, dim, *read.axes.values()) for n in walk(e) if isinstance(n, Size)}
     lengths = [value(read.axes[n], sizes) for n in names]
     length = value(dim, sizes)
     if length is None or any(n is None for n in lengths):
+        return None
+    box = {n: (0, int(size or 0) - 1) for n, size in zip(names, lengths, strict=True)}
+    within = span(index, {**{n: (size, size) for n, size in sizes.items()}, **box})
+    if within is not None and within[0] >= 0 and within[1] < length:
         return None
     many = int(POINTS ** (1 / max(1, len(names))))
     for place in product(*(_candidates(int(n or 0), many) for n in lengths)):
@@ -121,20 +129,53 @@ def _candidates(length: int, many: int) -> list[int]:
     return [*range(half), *range(length - half, length)]
 
 
+def span(e: Expr, box: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """Between which values an index lies where variables and sizes lie in `box`; None where this does not say it."""
+    match e:
+        case Num(n) if n.denominator == 1:
+            return int(n), int(n)
+        case Var(name) | Size(name):
+            return box.get(name)
+        case Named(_, inner):
+            return span(inner, box)
+        case Bin(op, left, right):
+            a, b = span(left, box), span(right, box)
+            return None if a is None or b is None else _span_of(op, a, b)
+    return None
+
+
+def _span_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
+    match op:
+        case "+":
+            return a[0] + b[0], a[1] + b[1]
+        case "-":
+            return a[0] - b[1], a[1] - b[0]
+        case "·":
+            ends = [x * y for x in a for y in b]
+            return min(ends), max(ends)
+        case "//" if b[0] == b[1] > 0:
+            return a[0] // b[0], a[1] // b[0]
+        case "%" if b[0] == b[1] > 0:
+            return (a[0], a[1]) if a[0] >= 0 and a[1] < b[0] else (0, b[0] - 1)
+    return None
+
+
 def value(e: Expr, point: Mapping[str, int]) -> Fraction | int | None:
     """What an index or a condition (1 or 0) is where variables and sizes are given; None where data decides."""
     match e:
         case Num(n):
-            return n
+            return n.numerator if n.denominator == 1 else n
         case Var(name) | Size(name):
             return point.get(name)
+        case Named(_, inner):
+            return value(inner, point)
         case Neg(arg):
-            inner = value(arg, point)
-            return None if inner is None else -inner
+            given = value(arg, point)
+            return None if given is None else -given
         case Bin() | Cmp() | Call("max" | "min", (_, _)):
             left, right = e.args if isinstance(e, Call) else (e.left, e.right)
             a, b = value(left, point), value(right, point)
-            return None if a is None or b is None else _combine(e, Fraction(a), Fraction(b))
+            return None if a is None or b is None else _combine(e, a, b)
         case Logic(op, args):
             known = [value(a, point) for a in args]
             return None if None in known else _junction(op, [bool(k) for k in known])
@@ -144,7 +185,7 @@ def value(e: Expr, point: Mapping[str, int]) -> Fraction | int | None:
     return None
 
 
-def _combine(e: Bin | Cmp | Call, a: Fraction, b: Fraction) -> Fraction | int | None:
+def _combine(e: Bin | Cmp | Call, a: Fraction | int, b: Fraction | int) -> Fraction | int | None:
     match e:
         case Cmp(op):
             return int(compare(op, a, b))
@@ -159,7 +200,7 @@ def _combine(e: Bin | Cmp | Call, a: Fraction, b: Fraction) -> Fraction | int | 
         case Bin("//" | "%" as op) if b != 0:
             return a // b if op == "//" else a % b
         case Bin("/") if b != 0 and e.sort is Sort.REAL:
-            return a / b
+            return Fraction(a) / b
     return None
 
 

@@ -17,7 +17,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 from lark.grammar import Rule
 
-from specc.parse import grammar
+from specc.grammar import grammar
 from specc.parse_spec import LineEnds
 from tests.fuzz.words import draw_word
 
@@ -165,9 +165,9 @@ def words_of(trees: Sequence[Node]) -> dict[str, list[str]]:
 
 @cache
 def spec_grammar() -> Grammar:
-    return Grammar("spec", grammar("expr") + grammar("spec"), postlex=LineEnds())
+    return Grammar("spec", grammar("spec"), postlex=LineEnds())
 
 
 @cache
 def ops_grammar() -> Grammar:
-    return Grammar("ops", grammar("ops") + grammar("expr"))
+    return Grammar("ops", grammar("ops"))

@@ -59,6 +59,13 @@ def test_no_right_op_has_a_stray_read(case: Case) -> None:
     assert stray_read(case.formula()) is None
 
 
+def test_a_read_by_a_named_index_is_judged() -> None:
+    body = "op f(x[T, H]; H: nat) -> y[T, H]\n  let g[i] = i + {}\n  y[t, i] = x[t, g[i] % 40]"
+    assert stray_read(formula_of(body.format(0), H=37)) is None
+    found = stray_read(formula_of(body.format(3), H=37))
+    assert found is not None and "is 37 at i = 34" in found
+
+
 def test_what_is_visible_guards_a_score() -> None:
     text = "op f(x[T, H], w[H]; H: nat) -> y[T, H]\n  y[t, i] = Σ_j softmax_j(w[j]·w[j + 1]{}) · x[t, j]"
     assert stray_read(formula_of(text.format(""), H=37)) is not None
