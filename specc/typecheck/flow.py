@@ -190,19 +190,18 @@ class _Checker:
         outside |= {self.spec.stream.first.name} | {n.name for n in self.spec.output.names}
         inside = [{a.wire for r in rows for a in self.args(r)} | {self.spec.stream.next.name} for rows in self.inside]
         late = self.written(self.after)
-        for out in (o for r in (*self.before, *self.after) for o in self.outs(r)):
+        for row, out in ((r, o) for r in (*self.before, *self.after) for o in self.outs(r)):
             if out.wire not in outside and (out.wire in late or not any(out.wire in wires for wires in inside)):
-                self.report.error("E253", f"nothing reads `{out.wire}`", out.span, self._unread_help())
-        found: dict[int, tuple[_Places, str]] = {}
+                help_ = f"{_unread_help(row, out)}, or name it under `output`"
+                self.report.error("E253", f"nothing reads `{out.wire}`", out.span, help_)
+        found: dict[int, tuple[_Places, str, str]] = {}
         for rows, read, group in zip(self.inside, inside, self.groups, strict=True):
-            for out in (o for r in rows for o in self.outs(r) if o.wire not in read):
-                found.setdefault(id(out), (_Places(out.span), out.wire))[0].layers.extend(group.layers)
-        for place, wire in found.values():
+            for row, out in ((r, o) for r in rows for o in self.outs(r) if o.wire not in read):
+                unread = _Places(out.span), out.wire, _unread_help(row, out)
+                found.setdefault(id(out), unread)[0].layers.extend(group.layers)
+        for place, wire, help_ in found.values():
             where = layers_text(tuple(sorted(place.layers)))
-            self.report.error("E253", f"nothing reads `{wire}` in {where}", place.span, self._unread_help())
-
-    def _unread_help(self) -> str:
-        return f"write `{NO_OUTPUT}` for a result that is not wanted, or name it under `output`"
+            self.report.error("E253", f"nothing reads `{wire}` in {where}", place.span, help_)
 
     def order(self, rows: Rows) -> Rows:
         """`rows` so that each stands after those it reads from; a cycle is reported (E252) and cut."""
@@ -234,3 +233,10 @@ class _Checker:
         self.report.error(
             "E252", f"`{rows[-1].path}` reads `{arg.wire}`, which depends on its own result", arg.span, help_
         )
+
+
+def _unread_help(row: m.Row, out: m.Out) -> str:
+    apply = next(a for a in row.applies if any(o is out for o in a.outs))
+    if len(apply.results) > 1:
+        return f"write `{NO_OUTPUT}` for a result that is not wanted"
+    return "read it, or leave out what writes it"

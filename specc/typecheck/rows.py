@@ -68,8 +68,8 @@ def bind_row(
         return None, _declared(row, constants)
     weights, tiled = check_weights(row, constants.names, checkpoint, report)
     written = _declared(row, constants)
-    labelled = _check_labels(row, report)
-    if not constants.complete or not labelled or len(weights) < len(row.weights):
+    right = _check_uses(row, report)
+    if not constants.complete or not right or len(weights) < len(row.weights):
         return None, written
     site = Site(row, forms, constants, weights, world, group)
     bound = [b for a in row.applies if (b := attempt(report, _apply, a, site)) is not None]
@@ -90,8 +90,8 @@ def _variant(site: Site, bound: list[Bound]) -> NodeVariant:
     )  # fmt: skip
 
 
-def _check_labels(row: m.Row, report: Collector) -> bool:
-    """Whether the uses of the op have labels that differ (E204, E237)."""
+def _check_uses(row: m.Row, report: Collector) -> bool:
+    """Whether the uses of the op have labels that differ, and each writes something (E204, E237)."""
     found: list[Diagnostic] = []
     labels: set[str] = set()
     if not row.applies:
@@ -101,6 +101,9 @@ def _check_labels(row: m.Row, report: Collector) -> bool:
             found.append(Diagnostic("E237", "each use of the op takes a label here", apply.span, "write `label: …`"))
         elif apply.label is not None and apply.label in labels:
             found.append(Diagnostic("E204", f"label `{apply.label}` is given twice", apply.span))
+        if all(o.wire == NO_OUTPUT for o in apply.outs):
+            message = f"`{row.path}` drops all that it computes here"
+            found.append(Diagnostic("E237", message, apply.outs[0].span, "name a result, or leave this use out"))
         labels.add(apply.label or "")
     for d in found:
         report.error(d.code, d.message, d.span, d.help)

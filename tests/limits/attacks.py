@@ -211,12 +211,13 @@ MODELS = [
     edited(
         "runs of many tensors",
         "E261",
+        ("output logits", "output logits, " + ", ".join(f"n{n}" for n in range(100))),
         (
             OUT,
             OUT
             + "\n"
             + lines(
-                '  | n% | linear | - | K=hidden, N=2^16 | h0 -> _ | w[N, K] = "a%"[2^15, 0 : 1 of 2]'
+                '  | n% | linear | - | K=hidden, N=2^16 | h0 -> n% | w[N, K] = "a%"[2^15, 0 : 1 of 2]'
                 ' ++ "a%"[2^15, 1 : 2 of 2] |',
                 100,
             ),

@@ -182,8 +182,9 @@ def test_a_name_with_a_slash_takes_no_prefix_and_a_shape_may_be_the_file_s() -> 
 
 
 def test_a_result_that_nobody_wants_is_written_as_underscore() -> None:
-    text = edited("h, a -> h1", "h, a -> _", "then h1", "then a")
-    assert check(text).variants("add")[0].applications[0].writes == ()
+    gates = '  | gates | gdnGates | all | H=hidden | h, h -> g, _ | A_log[H] = "A"; dt_bias[H] = "dt" |\n'
+    text = edited("h, a -> h1", "g, a -> h1", "  | out ", f"{gates}  | out ")
+    assert [w.operand for w in check(text).variants("gates")[0].applications[0].writes] == ["alpha"]
 
 
 @pytest.mark.parametrize(
