@@ -8,6 +8,7 @@ SPEC := specs/gemma4.spec
 SPECS := $(wildcard specs/*.spec)
 TESTS ?= tests
 OLDEST_TRITON := 3.6.0
+NVCC := nvidia-cuda-nvcc nvidia-cuda-crt nvidia-nvvm nvidia-cuda-runtime nvidia-cuda-cccl
 
 .PHONY: build test test-slow lint check-generated gpu-cases clean
 
@@ -17,8 +18,8 @@ build: $(VENV)/.base
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -q $(TESTS)
 
-test-slow: $(VENV)/.dev $(VENV)/oldest-triton
-	SPECC_OLDEST_TRITON=$(VENV)/oldest-triton $(BIN)/python -m pytest -n 2 -q -m slow $(TESTS)
+test-slow: $(VENV)/.dev $(VENV)/oldest-triton $(VENV)/nvcc
+	SPECC_OLDEST_TRITON=$(VENV)/oldest-triton SPECC_NVCC=$(VENV)/nvcc $(BIN)/python -m pytest -n 2 -q -m slow $(TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -46,6 +47,9 @@ gpu-cases: $(VENV)/.dev
 
 $(VENV)/oldest-triton: | $(BIN)/python
 	$(PIP) install --no-deps --target $@ triton==$(OLDEST_TRITON)
+
+$(VENV)/nvcc: | $(BIN)/python
+	$(PIP) install --no-deps -c constraints.txt --target $@ $(NVCC)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

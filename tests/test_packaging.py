@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -70,3 +71,31 @@ def test_every_pin_is_exact_and_every_dependency_is_pinned() -> None:
     names = {d.split(">=")[0].lower() for d in wanted if not d.startswith("specc[")}
     assert names - pins.keys() == set()
     assert (pins["torch"], pins["triton"]) == ("2.13.0", "3.9.0")
+
+
+COMPILED = re.compile(r"\d+ launches compiled, 0 not good$", re.MULTILINE)
+CHECK = ("check", "google/gemma-3-270m", "--target", "cuda", "--node", "input_norm", "--examples", "1")
+
+
+@pytest.mark.slow
+def test_a_clean_machine_builds_compiles_and_checks_cuda(wheel: Path, tmp_path: Path) -> None:
+    """A new environment with `specc[cuda]` and nothing else: no toolkit and no nvcc in sight, at last no compiler."""
+    environment, bin_ = {"HOME": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}, tmp_path / "venv" / "bin"
+    system, alone = f"{bin_}:/usr/bin:/bin", str(bin_)
+    subprocess.run([sys.executable, "-m", "venv", str(bin_.parent)], check=True, timeout=180)
+    pip = [str(bin_ / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "-c", str(ROOT / "constraints.txt"), f"{wheel}[cuda]"], check=True, timeout=1800)
+
+    def specc(*arguments: str, path: str) -> subprocess.CompletedProcess[str]:
+        command = [str(bin_ / "specc"), *arguments]
+        here = {**environment, "PATH": path}
+        return subprocess.run(command, cwd=tmp_path, env=here, capture_output=True, text=True, timeout=1200)
+
+    built = specc("build", "google/gemma-3-270m", "--target", "cuda", "--compile", "sm_90", path=system)
+    assert built.returncode == 0 and COMPILED.search(built.stdout), built.stdout + built.stderr
+    for path in (system, alone):  # the system's compiler, and that of ziglang
+        checked = specc(*CHECK, path=path)
+        assert checked.returncode == 0 and checked.stdout.endswith("\n1 VERIFIED\n"), checked.stdout + checked.stderr
+    subprocess.run([*pip, "uninstall", "-y", "ziglang"], check=True, timeout=180)
+    refused = specc(*CHECK, path=alone)
+    assert refused.returncode == 2 and "install g++ or clang++, or pip install 'specc[cuda]'" in refused.stderr

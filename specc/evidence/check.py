@@ -14,6 +14,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from specc.bounds import Numerics
+from specc.diagnostics import SpecError
 from specc.evidence.case import Case
 from specc.evidence.draw import draw
 from specc.evidence.judge import VACUOUS, Verdict, WrongShape, judge
@@ -129,12 +130,15 @@ class Report:
 
 
 def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
-    """Runs one case. Whatever the target raises is a fault of the target, reported and not raised."""
+    """Runs one case. Whatever the target raises is a fault of the target, reported and not raised, but for what the
+    machine lacks: ModuleNotFoundError and SpecError (E509)."""
     drawn = draw(kernel, case)
     tensors = stored(kernel, drawn, case)
     before = snapshot(tensors)
     try:
         ran = executor.run(kernel, tensors, case)
+    except (ModuleNotFoundError, SpecError):
+        raise
     except Exception as error:  # a target may fail in any way, and any way is a finding
         return Outcome(case, None, f"{type(error).__name__}: {error}")
     touched = changed(before, tensors)

@@ -13,6 +13,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from specc.diagnostics import Diagnostic, SpecError
+from specc.echo import visible
 from specc.resources import shipped
 from specc.storage import replace_file
 
@@ -34,10 +36,6 @@ INSTRUMENTED = (
 """Every memory access is a call of the runtime, and so is integer arithmetic that C++ leaves undefined."""
 
 
-class NoCompiler(RuntimeError):
-    """There is no C++20 compiler."""
-
-
 class HostCompileError(RuntimeError):
     """A kernel file does not compile on the CPU."""
 
@@ -46,17 +44,23 @@ class HostCompileError(RuntimeError):
 def compiler() -> tuple[str, ...]:
     """The command of a C++20 compiler: CXX, else the system's, else that of the `ziglang` package.
 
-    Raises NoCompiler."""
-    own = os.environ.get("CXX")
+    Raises SpecError (E509)."""
+    own = os.environ.get("CXX", "").split()
+    if own and shutil.which(own[0]) is None:
+        raise _no_compiler(f"this needs a C++20 compiler, and CXX names `{visible(own[0])}`, which is not there")
     if own:
-        return tuple(own.split())
+        return tuple(own)
     for name in ("g++", "c++", "clang++"):
         found = shutil.which(name)
         if found:
             return (found,)
     if _has_zig():
         return (sys.executable, "-m", "ziglang", "c++")
-    raise NoCompiler("no C++20 compiler: install g++ or clang++, or `pip install ziglang`")
+    raise _no_compiler("this needs a C++20 compiler")
+
+
+def _no_compiler(message: str) -> SpecError:
+    return SpecError([Diagnostic("E509", message, None, "install g++ or clang++, or pip install 'specc[cuda]'")])
 
 
 def _has_zig() -> bool:
@@ -92,7 +96,7 @@ def flags() -> tuple[str, ...]:
 def build(text: str, wide: bool = False) -> Path:
     """The library of a kernel file, built once for each text. `wide`: everything in float64.
 
-    Raises NoCompiler and HostCompileError."""
+    Raises SpecError (E509) where there is no compiler, and HostCompileError."""
     return _built({"kernel.cu": text}, (*COMMON, "-O1", *flags(), *(("-DSPECC_ACC=double",) if wide else ())))
 
 
@@ -121,7 +125,7 @@ def _call(arguments: Sequence[str], folder: Path) -> None:
 
 @cache
 def runtime() -> ctypes.CDLL:
-    """The runtime that all kernels share. Raises NoCompiler and HostCompileError."""
+    """The runtime that all kernels share. Raises SpecError (E509) where there is no compiler, and HostCompileError."""
     root = shipped("templates") / "cuda"
     sources = {Path(name).name: (root / name).read_text(encoding="utf-8") for name in RUNTIME}
     path = _built(sources, (*COMMON, "-O2"))

@@ -40,7 +40,8 @@ def run_text(
     order of blocks and of the threads of a block. `widen`: everything in float64. `pitch`: rows of activations, states
     and results start at multiples of so many elements.
 
-    Raises KernelFault; ValueError for operands that do not fit; NoCompiler and HostCompileError.
+    Raises KernelFault; ValueError for operands that do not fit; HostCompileError; SpecError (E509) where there is no
+    C++ compiler.
     """
     library = host.load(host.build(text, widen))
     one = _Call(kernel, tensors, library, symbol(kernel, space), pitch)
