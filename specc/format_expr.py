@@ -20,14 +20,16 @@ def format_expr(e: s.Expr) -> str:
 
 
 def format_number(n: s.Number) -> str:
-    """`5376`, `0.044715`, `1e-6`; a literal written with a point keeps one, so that it stays real."""
+    """`5376`, `0.044715`, `1e-6`; a whole number has a point if it was written with one, and only then."""
     digits, exponent = _decimal(n.value)
     top = len(digits) + exponent
     if exponent >= 0 and top <= PLAIN_DIGITS:
-        return digits + "0" * exponent + (".0" if "." in n.text else "")
+        return digits + "0" * exponent + (".0" if n.decimal else "")
     if exponent < 0 and top > -4 and len(digits) <= PLAIN_DIGITS:
         padded = digits.rjust(1 - exponent, "0")
         return f"{padded[:exponent]}.{padded[exponent:]}"
+    if not n.decimal:
+        return f"{digits}e{exponent}"
     point = "." + (digits[1:] or "0") if len(digits) > 1 or "." in n.text else ""
     return f"{digits[0]}{point}e{top - 1}"
 
@@ -122,7 +124,7 @@ def _binary(e: s.Binary) -> str:
 
 
 def _power(e: s.Binary) -> str:
-    if isinstance(e.right, s.Number) and e.right.value.denominator == 1 and "." not in e.right.text:
+    if isinstance(e.right, s.Number) and not e.right.decimal:
         return at_level(e.left, ATOM) + str(e.right.value).translate(SUPERSCRIPT)
     return f"{at_level(e.left, ATOM)} ^ {at_level(e.right, UNARY)}"
 

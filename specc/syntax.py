@@ -18,6 +18,11 @@ class Number(Node):
     value: Fraction
     text: str = field(compare=False)
 
+    @property
+    def decimal(self) -> bool:
+        """Whether it is written as a decimal fraction: `30.0`, `1e-6`."""
+        return "." in self.text or self.value.denominator != 1
+
 
 @dataclass(frozen=True)
 class Name(Node):

@@ -23,6 +23,9 @@ class Num:
 
     value: Fraction
     sort: Sort = Sort.REAL
+    decimal: bool = field(default=False, compare=False, repr=False)
+    """Whether it comes from a number of a Model Spec that is written as a decimal fraction (`30.0`). The value is the
+    same; it is not taken for an integer, and a configuration has a float."""
 
 
 @dataclass(frozen=True)

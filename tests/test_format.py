@@ -38,8 +38,18 @@ def read_expr(text: str) -> s.Expr:
 @settings(max_examples=200, deadline=None)
 def test_an_expression_is_read_back_as_it_was(e: s.Expr) -> None:
     text = format_expr(e)
-    assert read_expr(text) == e
-    assert format_expr(read_expr(text)) == text
+    again = read_expr(text)
+    assert again == e
+    assert format_expr(again) == text
+    assert [n.decimal for n in numbers_in(again)] == [n.decimal for n in numbers_in(e)]
+
+
+def numbers_in(value: object) -> list[s.Number]:
+    """The numbers of a tree, in the order of the text."""
+    if isinstance(value, s.Number):
+        return [value]
+    inner = value if isinstance(value, tuple) else vars(value).values() if isinstance(value, s.Node) else ()
+    return [n for v in inner for n in numbers_in(v)]
 
 
 @given(ops_files())
@@ -91,6 +101,8 @@ def test_shipped_files_are_canonical(path: Path) -> None:
         ("2 * pi", "2·π"),
         ("α + σ(x)", "alpha + sigmoid(x)"),
         ("0.10 + 1e-6 + 1E6 + 5376 + 1.0", "0.1 + 1e-6 + 1000000 + 5376 + 1.0"),
+        ("30.00 + 0.0 + 1.0e7", "30.0 + 0.0 + 10000000.0"),
+        ("15e20 + 1.5e21 + 1e20 + 1.0e20 + 100e-2", "15e20 + 1.5e21 + 1e20 + 1.0e20 + 1"),
         ("softmax_l(z[l] | p - w < l <= p)", "softmax_l(z[l] | p - w < l ≤ p)"),
     ],
 )

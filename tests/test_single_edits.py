@@ -112,6 +112,11 @@ EDITS: dict[str, Edit] = {
         "README.md config.json torch/nodes/trunk.py triton/lm_head.py",
         ("config text_config.final_logit_softcapping", "lm_head: constant softcap"),
     ),
+    "point of the softcap": Edit(
+        ("| lm_head |",), "softcap=30.0", "softcap=30",
+        "config.json",
+        ("config text_config.final_logit_softcapping",),
+    ),
     "factor of the head": Edit(
         ("| lm_head |",), "mul=1", "mul=2",
         "README.md torch/nodes/trunk.py triton/lm_head.py",

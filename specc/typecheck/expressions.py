@@ -121,7 +121,7 @@ def elaborate(e: s.Expr, scope: Scope) -> Expr:
 def _elaborate(e: s.Expr, scope: Scope) -> Expr:
     match e:
         case s.Number(_, value):
-            integer = value.denominator == 1 and "." not in e.text and value <= MAX_SIZE
+            integer = not e.decimal and value <= MAX_SIZE
             return Num(value, Sort.INDEX if integer else Sort.REAL)
         case s.Name(span, name):
             return _name(span, name, scope)

@@ -257,7 +257,7 @@ def _take(
             report.error("E213", f"`{name}` has two values in {layers_text(layers)}", span, others)
             names[name] = None
         else:
-            names[name] = number(value)
+            names[name] = known[f"{cls.name}.{name}"]
             found = known.definition(f"{cls.name}.{name}")
             if found is not None:
                 names.define(name, *found)

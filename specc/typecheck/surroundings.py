@@ -14,7 +14,7 @@ from specc.limits import MAX_CONFIG
 from specc.ops import Expr, Library, Named, Num, walk
 from specc.passes.constants import fold_constants_in
 from specc.typecheck.sizes import Frame, layers_text
-from specc.typecheck.values import Meanings, as_real, attempt, evaluate, mistake, table
+from specc.typecheck.values import Meanings, as_real, attempt, decimal, evaluate, mistake, table
 
 TYPES = ("bfloat16", "float16", "float32", "float64")
 ACCUMULATOR = "float32"
@@ -158,11 +158,13 @@ def _json(value: m.Value, known: _Known) -> object:
             return _each(value, known)
         case s.Name(_, name) if name in known.words:
             return known.words[name]
-    number = fold_constants_in(as_real(evaluate(value, known.find)))
+    exact = evaluate(value, known.find)
+    number = fold_constants_in(as_real(exact))
     if not isinstance(number, Num):
         raise mistake("E271", "expected a number, a text, or a list", value.span)
     try:
-        return int(number.value) if number.value.denominator == 1 else float(number.value)
+        whole = number.value.denominator == 1 and not decimal(exact)
+        return int(number.value) if whole else float(number.value)
     except OverflowError:
         raise mistake("E271", "this number is too large", value.span) from None
 

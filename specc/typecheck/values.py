@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeGuard, TypeVar
 
 from specc import syntax as s
 from specc.diagnostics import Collector, Diagnostic, SpecError, Stop, nearest
 from specc.formula_text import expr_text
 from specc.instantiate import FALSE, TRUE, compare
 from specc.limits import MAX_BITS, MAX_SIZE
-from specc.ops import ELEMENTARY, Bin, Call, Expr, Neg, Num, Pi, Sort, rebuild
+from specc.ops import ELEMENTARY, Bin, Call, Expr, Neg, Num, Pi, Sort, rebuild, walk
 from specc.source import Span
 
 T = TypeVar("T")
@@ -57,9 +57,14 @@ def attempt(report: Collector, action: Callable[P, T], *args: P.args, **kwargs: 
         return None
 
 
-def number(value: Fraction | int) -> Num:
+def number(value: Fraction | int, decimal: bool = False) -> Num:
     value = Fraction(value)
-    return Num(value, Sort.INDEX if value.denominator == 1 else Sort.REAL)
+    return Num(value, Sort.INDEX if value.denominator == 1 else Sort.REAL, decimal)
+
+
+def decimal(e: Expr) -> bool:
+    """Whether a number that is written as a decimal fraction stands in `e`."""
+    return any(isinstance(n, Num) and n.decimal for n in walk(e))
 
 
 def as_real(e: Expr) -> Expr:
@@ -96,14 +101,14 @@ def evaluate(e: s.Expr, lookup: Lookup) -> Expr:
     """`e` with names looked up and exact arithmetic done. Raises SpecError."""
     match e:
         case s.Number(_, value):
-            return number(value)
+            return number(value, e.decimal)
         case s.Name():
             return lookup(e)
         case s.Unary(_, "not", arg):
             return FALSE if condition(arg, lookup) else TRUE
         case s.Unary(_, _, arg):
             inner = evaluate(arg, lookup)
-            return number(-inner.value) if isinstance(inner, Num) else Neg(inner, inner.sort)
+            return number(-inner.value, inner.decimal) if isinstance(inner, Num) else Neg(inner, inner.sort)
         case s.Binary(_, "and" | "or" as op, left, right):
             sides = (condition(left, lookup), condition(right, lookup))
             return TRUE if (all(sides) if op == "and" else any(sides)) else FALSE
@@ -131,7 +136,7 @@ def natural(e: s.Expr, lookup: Lookup, what: str, least: int = 1) -> int:
     """The integer that `e` is, at least `least`. Raises SpecError (E202, E206) that speaks of `what`, or of the size
     that makes it wrong, once for all that use it."""
     value = evaluate(e, lookup)
-    if isinstance(value, Num) and value.value.denominator == 1 and value.value >= least:
+    if _whole(value) and value.value >= least:
         if value.value > MAX_SIZE:
             raise mistake("E206", f"{what} is too large", e.span, f"at most {MAX_SIZE}")
         return int(value.value)
@@ -139,10 +144,20 @@ def natural(e: s.Expr, lookup: Lookup, what: str, least: int = 1) -> int:
     names = lookup.names if isinstance(lookup, Table) and isinstance(lookup.names, Sizes) else Sizes({})
     for name in _factors(e):
         found = names.definition(name.name)
-        if found is not None and isinstance(found[0], Num) and (found[0].value < 1 or found[0].value.denominator > 1):
-            message = f"size `{name.name}` is {expr_text(found[0])}, not {kind}"
+        if found is not None and isinstance(found[0], Num) and not (_whole(found[0]) and found[0].value >= 1):
+            message = f"size `{name.name}` is {_written(found[0])}, not {kind}"
             raise mistake("E202", message, found[1], f"it is used for {what}")
-    raise mistake("E202", f"{what} is {expr_text(value)}, not {kind}", e.span)
+    raise mistake("E202", f"{what} is {_written(value)}, not {kind}", e.span)
+
+
+def _whole(e: Expr) -> TypeGuard[Num]:
+    """Whether `e` is an integer, and none that is written as a decimal fraction."""
+    return isinstance(e, Num) and e.value.denominator == 1 and not e.decimal
+
+
+def _written(e: Expr) -> str:
+    """The text of `e`; of `30.0` with the point that keeps it from being an integer."""
+    return expr_text(e) + (".0" if isinstance(e, Num) and e.decimal and e.value.denominator == 1 else "")
 
 
 def _factors(e: s.Expr) -> Iterator[s.Name]:
@@ -167,14 +182,14 @@ def arithmetic(op: str, a: Expr, b: Expr, span: Span) -> Expr:
     """`a op b`, computed where both are numbers."""
     if Sort.BOOL in (a.sort, b.sort):
         raise mistake("E203", "expected a number, found a condition", span)
-    if op in ("//", "%") and Sort.REAL in (a.sort, b.sort):
+    if op in ("//", "%") and (Sort.REAL in (a.sort, b.sort) or decimal(a) or decimal(b)):
         raise mistake("E203", f"`{op}` takes integers", span)
     if op in ("/", "//", "%") and isinstance(b, Num) and b.value == 0:
         raise mistake("E203", "division by zero", span)
     if isinstance(a, Num) and isinstance(b, Num):
         result = _exact(op, a.value, b.value, span)
         if result is not None:
-            return number(_bounded(result, span))
+            return number(_bounded(result, span), a.decimal or b.decimal)
     return Bin(op, a, b, Sort.REAL if op in ("/", "^") or Sort.REAL in (a.sort, b.sort) else Sort.INDEX)
 
 
@@ -218,11 +233,11 @@ def _call(e: s.Call, lookup: Lookup) -> Expr:
     if arity != len(e.args):
         raise mistake("E203", f"`{e.name}` takes {arity} arguments, {len(e.args)} are given", e.span)
     args = [evaluate(a, lookup) for a in e.args]
-    numbers = [a.value for a in args if isinstance(a, Num)]
+    numbers = [a for a in args if isinstance(a, Num)]
     if len(numbers) == len(args):
-        exact = _function(e.name, numbers, e.span)
+        exact = _function(e.name, [a.value for a in numbers], e.span)
         if exact is not None:
-            return number(exact)
+            return number(exact, any(a.decimal for a in numbers))
     return Call(e.name, tuple(as_real(a) for a in args), Sort.REAL)
 
 

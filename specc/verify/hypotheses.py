@@ -148,7 +148,9 @@ def _same_names(spec: m.SpecFile) -> dict[str, tuple[str, ...]]:
     values += [(c.name, c.value) for row in spec.nodes.rows for c in row.constants if c.value is not None]
     for name, value in values:
         if isinstance(value, s.Number):
-            found.setdefault(name, {})[value.text] = None
+            texts = found.setdefault(name, {})
+            if all(Fraction(t) != value.value for t in texts):
+                texts[value.text] = None
     return {name: tuple(texts) for name, texts in found.items()}
 
 

@@ -142,10 +142,10 @@ def near_values(value: s.Expr) -> Iterator[tuple[str, s.Expr]]:
         other = "False" if value.name == "True" else "True"
         yield f"-> {other}", s.Name(span, other)
         return
-    one, more = s.Number(span, Fraction(1), "1"), s.Number(span, A_LITTLE, str(A_LITTLE))
+    one, up, down = (s.Number(span, Fraction(n), str(n)) for n in (1, *A_LITTLE.as_integer_ratio()))
     yield "+ 1", s.Binary(span, "+", value, one)
     yield "- 1", s.Binary(span, "-", value, one)
-    yield f"· {A_LITTLE}", s.Binary(span, "·", value, more)
+    yield f"· {A_LITTLE}", s.Binary(span, "·", value, s.Binary(span, "/", up, down))
 
 
 def formula_mutants(model: Model, phase: Phase = Phase.PREFILL) -> Iterator[Mutant]:

@@ -6,9 +6,7 @@ the meta device: they are never run.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -126,7 +124,7 @@ def build(model: Model) -> Any:
     values = json.loads(pipeline.config_text(model))
     values.pop("architectures", None)
     try:
-        config = kind.config_class(**typed(kind.config_class, values))
+        config = kind.config_class(**values)
         config._attn_implementation = "eager"
         with torch.device("meta"):
             module = kind(config)
@@ -135,23 +133,10 @@ def build(model: Model) -> Any:
         return module
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError, StrictDataclassError) as error:
         message = f"`{name}` cannot be built from the config of the spec: {error}"
-        raise SpecError([Diagnostic("E521", message, None, f"transformers {transformers.__version__}")]) from error
-
-
-def typed(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON values with a float where the configuration class takes no integer."""
-    declared = {f.name: str(f.type) for f in dataclasses.fields(kind)}
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        words = re.findall(r"\w+", declared.get(key, ""))
-        real = "float" in words and "int" not in words
-        if isinstance(value, dict) and key in kind.sub_configs:
-            found[key] = typed(kind.sub_configs[key], value)
-        elif real and isinstance(value, list):
-            found[key] = [float(v) for v in value]
-        else:
-            found[key] = float(value) if real and type(value) is int else value
-    return found
+        help_ = f"transformers {transformers.__version__}"
+        if "expected float" in str(error):
+            help_ = "a number that is written with a point, as `30.0`, is a float"
+        raise SpecError([Diagnostic("E521", message, None, help_)]) from error
 
 
 def text_tensors(module: Any) -> dict[str, torch.Tensor]:

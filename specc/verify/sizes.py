@@ -95,7 +95,7 @@ def _numbers(spec: m.SpecFile) -> list[tuple[str, int]]:
     """Sizes that are written as a natural number, those of a layer class as `class.name`."""
     sizes = [(x.name, x.value) for x in (spec.sizes.sizes if spec.sizes else ())]
     sizes += [(f"{c.name}.{x.name}", x.value) for c in spec.layers.classes for x in c.sizes]
-    return [(n, int(v.value)) for n, v in sizes if isinstance(v, s.Number) and v.value.denominator == 1]
+    return [(n, int(v.value)) for n, v in sizes if isinstance(v, s.Number) and not v.decimal]
 
 
 def _free(spec: m.SpecFile) -> list[tuple[str, int]]:

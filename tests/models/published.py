@@ -4,6 +4,7 @@ The configuration has the keys that the architecture determines; `LEFT_OUT` name
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 Row = tuple[str, str, str, str]
@@ -15,8 +16,21 @@ class Published:
     parameters: int
     nodes: tuple[Row, ...]
     config: dict[str, object]
+    """Objects in objects, or values by dotted key."""
     left_out: tuple[str, ...]
     """Dotted keys of the published configuration that the architecture does not determine."""
+
+
+def leaves(config: object, prefix: str = "") -> dict[str, object]:
+    """The values of a configuration by dotted key."""
+    if not isinstance(config, dict):
+        return {prefix[:-1]: config}
+    return {key: leaf for name, value in config.items() for key, leaf in leaves(value, f"{prefix}{name}.").items()}
+
+
+def texts(config: object) -> dict[str, str]:
+    """The values by dotted key as JSON, which tells `30` from `30.0` and `1` from `true`."""
+    return {key: json.dumps(value) for key, value in leaves(config).items()}
 
 
 NOT_ARCHITECTURE = {

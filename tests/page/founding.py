@@ -76,3 +76,40 @@ TENSORS: tuple[tuple[str, str], ...] = (
     ("lm_head", r"`x` \[T, 5376], `logits` \[T, 262144]"),
 )
 """Node (its first variant), inputs and outputs."""
+
+CONFIG: dict[str, object] = {
+    "tie_word_embeddings": True,
+    "text_config": {
+        "vocab_size": 262144,
+        "use_double_wide_mlp": False,
+        "tie_word_embeddings": True,
+        "sliding_window": 1024,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000},
+            "full_attention": {
+                "rope_type": "proportional",
+                "rope_theta": 1000000,
+                "partial_rotary_factor": 0.25,
+            },
+        },
+        "rms_norm_eps": 1e-06,
+        "num_kv_shared_layers": 0,
+        "num_key_value_heads": 16,
+        "num_hidden_layers": 60,
+        "num_global_key_value_heads": 4,
+        "num_attention_heads": 32,
+        "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 10,
+        "intermediate_size": 21504,
+        "hidden_size_per_layer_input": 0,
+        "hidden_size": 5376,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "head_dim": 256,
+        "global_head_dim": 512,
+        "final_logit_softcapping": 30,
+        "enable_moe_block": False,
+        "attention_k_eq_v": True,
+        "attention_bias": False,
+    },
+    "architectures": ["Gemma4ForConditionalGeneration"],
+}
+"""The published configuration, as the page prints it: a whole number has no point."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cache
 from pathlib import Path
@@ -144,6 +145,71 @@ def test_the_configuration_reads_constants_of_nodes() -> None:
     assert config["caps"] == [30, 0]
     assert config["embed"] is None
     assert config["window"] == 3
+
+
+def configured(constants: str, value: str) -> str:
+    """The JSON of a value of the configuration, where the node `add` has these constants."""
+    edits = (
+        "  heads = 4\n",
+        "  heads = 4\n  theta = 1000000.0\n",
+        "r=0.5, layer_scalar=True",
+        f"{constants}, layer_scalar=True",
+    )
+    found = check(edited(*edits, "  eps = 1e-6\n", f"  eps = {value}\n")).config
+    return json.dumps(dict(found)["eps"])
+
+
+@pytest.mark.parametrize(
+    ("constants", "value", "printed"),
+    [
+        ("r=30", "add.r", "30"),
+        ("r=30.0", "add.r", "30.0"),
+        ("r=30.0", "[add.r, 0, 0.0, heads]", "[30.0, 0, 0.0, 4]"),
+        ("r=0.0625", "1/add.r", "16.0"),
+        ("r=1/16", "1/add.r", "16"),
+        ("r=1/√heads", "1/add.r²", "4"),
+        ("r=1.0/√heads", "1/add.r²", "4.0"),
+        ("r=theta", "add.r", "1000000.0"),
+        ("r=theta", "theta", "1000000.0"),
+        ("r=1", "1.0·heads", "4.0"),
+        ("r=1", "-(1.0 + heads)", "-5.0"),
+        ("r=1", "heads/3·3", "4"),
+        ("r=1", "heads/8", "0.5"),
+        ("r=1", "max(1, 2.0)", "2.0"),
+        ("r=1", "√4", "2"),
+        ("r=1", "√4.0", "2.0"),
+        ("r=1", "if heads == 4 then 1 else 2.0", "1"),
+        ("r=1e-6", "add.r", "1e-06"),
+        ("r=1e-5", "add.r", "1e-05"),
+        ("r=0.0078125", "add.r", "0.0078125"),
+        ("r=10000000.0", "add.r", "10000000.0"),
+        ("r=1.0e22", "add.r", "1e+22"),
+        ("r=1/√26", "add.r", "0.19611613513818404"),
+        ("r=1e6", "add.r", "1000000"),
+    ],
+)
+def test_a_value_is_a_float_if_it_is_not_whole_or_has_a_decimal_fraction_in_it(
+    constants: str, value: str, printed: str
+) -> None:
+    assert configured(constants, value) == printed
+
+
+def test_a_size_of_a_layer_class_keeps_its_point() -> None:
+    edits = (
+        "i % 2 == 0: ",
+        "i % 2 == 0: r = 30.0, ",
+        "i % 2 == 1: ",
+        "i % 2 == 1: r = 30.0, ",
+    )
+    model = check(edited(*edits, "r=0.5, layer", "r, layer", "  eps = 1e-6\n", "  a = local.r\n  b = add.r\n"))
+    assert (
+        json.dumps(dict(model.config) | {"layer_types": 0})
+        == '{"vocab_size": 11, "layer_types": 0, "window": 3, "a": 30.0, "b": 30.0}'
+    )
+
+
+def test_the_point_of_a_number_changes_no_node() -> None:
+    assert check(edited("softcap=30", "softcap=30.0")).nodes == check(MINI).nodes
 
 
 def test_a_mistake_of_a_node_is_told_once_though_the_configuration_reads_the_node() -> None:
