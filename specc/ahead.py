@@ -77,13 +77,18 @@ def compilable(options: Options) -> tuple[str, ...]:
     return tuple(t for t in chosen if t != "cuda" or available())
 
 
-def jobs(path: Path, archs: Sequence[str], options: Options, target: str = "triton") -> list[Job]:
-    """What there is to compile of a target. Raises SpecError."""
+def check_archs(archs: Sequence[str]) -> None:
+    """Raises SpecError (E505) for architectures that are not known."""
     unknown = [a for a in archs if a not in ARCHITECTURES]
     if unknown:
         raise SpecError(
             Diagnostic("E505", f"there is no architecture `{a}`", None, nearest(a, ARCHITECTURES)) for a in unknown
         )
+
+
+def jobs(path: Path, archs: Sequence[str], options: Options, target: str = "triton") -> list[Job]:
+    """What there is to compile of a target. Raises SpecError."""
+    check_archs(archs)
     model = pipeline.load(path)
     lowered = pipeline.lower(model)
     texts = pipeline.emit_target(target, model, lowered, options)

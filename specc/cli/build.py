@@ -37,6 +37,10 @@ def build(
 ) -> None:
     """Write the kernels, the reference model and the page of Model Specs."""
     options, specs = Options(chosen_targets(target), tiles), chosen_specs(names, out)
+    if compile:
+        from specc.ahead import check_archs
+
+        check_archs(compile)
     if watch or dump_stage is not None:
         if len(specs) > 1:
             raise typer.BadParameter("--watch and --dump-stage take one spec")

@@ -15,6 +15,7 @@ from specc.cli.output import count, print_errors, print_warnings
 from specc.diagnostics import SpecError
 from specc.echo import visible
 from specc.inputs import Options, read_source
+from specc.limits import MAX_BYTES
 
 if TYPE_CHECKING:
     from specc.ir import Model
@@ -118,7 +119,11 @@ class Watch:
 
 
 def _content(path: Path) -> str | None:
+    """Of a file that is too long, this is its beginning: it is refused whatever follows."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return hashlib.sha256(file.read(MAX_BYTES + 1)).hexdigest()
     except OSError:
         return None

@@ -284,6 +284,7 @@ def test_a_users_mistake_is_a_message_and_status_2(
     assert status == 2
     assert "Traceback" not in out + err
     assert message is None or message in err
+    assert not (tmp_path / "o").exists()
 
 
 def test_mistakes_are_json_where_json_was_asked_for(specc: Run) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -130,6 +131,18 @@ def test_a_half_saved_file_is_told_and_the_watch_goes_on(spec: Path, capsys: pyt
     assert re.fullmatch(r"12:03:04 \d+ errors?: not built", lines[2])
     assert lines[3].startswith("12:03:04 norm1 eps 1e-05 → 1e-06: ") and len(lines) == 4
     assert "error[E231]" in err
+
+
+def test_of_a_file_that_is_too_long_no_more_is_read_than_shows_it(spec: Path) -> None:
+    other = spec.with_name("own.ops")
+    loop = Loop(spec, lambda: os.truncate(other, 1 << 34), nothing, nothing)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 33, hard))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.watch.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def test_a_file_that_is_gone_is_told_once_and_found_again(spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
