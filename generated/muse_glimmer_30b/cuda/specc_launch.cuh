@@ -46,16 +46,19 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_by
         const specc_host::Arguments all{values, sizes, sizeof...(given)};
         return specc_host::launch(reinterpret_cast<const void*>(kernel), invoke, &call, all, grid, block, shared_bytes);
     };
-    return run(static_cast<P>(arguments)...);
 #else
-    if (shared_bytes > 48 * 1024) {
-        const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                       cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes));
-        if (error != cudaSuccess) return error;
-    }
-    kernel<<<grid, block, shared_bytes, stream>>>(static_cast<P>(arguments)...);
-    return cudaGetLastError();
+    auto run = [&](P... given) {
+        const void* function = reinterpret_cast<const void*>(kernel);
+        // A kernel has 48 KB for static and dynamic memory together, unless it asks for more.
+        if (shared_bytes) {
+            const auto error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared_bytes));
+            if (error != cudaSuccess) return error;
+        }
+        void* values[] = {&given...};
+        return cudaLaunchKernel(function, grid, block, values, shared_bytes, stream);
+    };
 #endif
+    return run(static_cast<P>(arguments)...);
 }
 
 }  // namespace specc

@@ -133,7 +133,21 @@ def _launch(text: str, one: Planned, device: torch.device) -> None:
     config = LaunchConfig(grid=one.grid, block=one.block, shmem_size=one.shared_bytes)
     stream = Stream.from_handle(torch.cuda.current_stream(device).cuda_stream)
     kernel = _module(text, one.kernel, f"sm_{major}{minor}")
+    _allow_shared(kernel, one.shared_bytes, device)
     launch(stream, config, kernel, *map(_argument, one.arguments))
+
+
+def _allow_shared(kernel: Any, shared_bytes: int, device: torch.device) -> None:
+    """A kernel has 48 KB for static and dynamic shared memory together, unless it asks for more. Raises RuntimeError
+    where the device has not that much."""
+    from cuda.bindings import driver
+
+    if not shared_bytes:
+        return
+    limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    (status,) = driver.cuKernelSetAttribute(limit, shared_bytes, kernel.handle, driver.CUdevice(device.index))
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"{shared_bytes} bytes of dynamic shared memory on {device}: {status.name}")
 
 
 def _argument(data: bytes) -> Any:

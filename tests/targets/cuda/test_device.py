@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 
@@ -11,6 +15,7 @@ from specc.targets.cuda import device
 from specc.targets.cuda.device import prepare, run_on_device
 from specc.targets.cuda.emit import emit
 from specc.targets.cuda.run import run_text
+from specc.targets.cuda.session import Planned
 from tests.targets.cuda.generated import operands, shipped
 from tests.targets.triton.generated import strided
 
@@ -84,3 +89,67 @@ def test_a_node_takes_tensors_of_a_gpu_as_they_lie(monkeypatch: pytest.MonkeyPat
     y = specc.load("google/gemma-4-31B").node("layers[*].input_norm").run("cuda", x=x, w=w)["y"]
     assert given["x"] is x and given["w"] is w
     assert (y.shape, y.dtype) == ((3, 5376), torch.bfloat16)
+
+
+STATIC = 1024
+"""Static shared memory of a kernel of the driver below, in bytes."""
+
+
+@dataclass
+class Driver:
+    """Of a CUDA driver: shared memory, static and dynamic together, is 48 KB unless more was asked for."""
+
+    most: int = 227 * 1024
+    dynamic: int = 48 * 1024 - STATIC
+    launched: int = 0
+
+    def allow(self, attribute: Any, value: int, kernel: Any, device: Any) -> tuple[Any]:
+        from cuda.bindings import driver
+
+        assert attribute == driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        assert (kernel, int(device)) == ("handle", 0)
+        if value + STATIC > self.most:
+            return (driver.CUresult.CUDA_ERROR_INVALID_VALUE,)
+        self.dynamic = value
+        return (driver.CUresult.CUDA_SUCCESS,)
+
+    def launch(self, stream: Any, config: Any, kernel: Any, *arguments: Any) -> None:
+        assert config.shmem_size <= self.dynamic, "CUDA_ERROR_INVALID_VALUE"
+        self.launched += 1
+
+    def run(self, monkeypatch: pytest.MonkeyPatch, shared_bytes: int) -> None:
+        import cuda.core
+        from cuda.bindings import driver
+
+        for name in ("Device", "Stream", "LaunchConfig"):
+            monkeypatch.setattr(cuda.core, name, _Anything)
+        monkeypatch.setattr(cuda.core, "launch", self.launch)
+        monkeypatch.setattr(driver, "cuKernelSetAttribute", self.allow)
+        monkeypatch.setattr(device, "_module", lambda *of: SimpleNamespace(handle="handle"))
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda d: (9, 0))
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda d: SimpleNamespace(cuda_stream=0))
+        device._launch("", Planned("kernel", (1, 1, 1), (32, 1, 1), shared_bytes, ()), torch.device("cuda", 0))
+
+
+class _Anything:
+    """A device, a stream, or the configuration of a launch."""
+
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        self.__dict__.update(named)
+
+    def set_current(self) -> None:
+        """All launches are on one device."""
+
+    from_handle = classmethod(lambda own, handle: own())
+
+
+@pytest.mark.parametrize("shared_bytes", [0, 4096, 48 * 1024 - STATIC, 48 * 1024, 64 * 1024, 227 * 1024 - STATIC])
+def test_shared_memory_beyond_48_kb_is_asked_for(shared_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver()
+    driver.run(monkeypatch, shared_bytes)
+    assert driver.launched == 1
+
+
+def test_shared_memory_that_a_device_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="229376 bytes of dynamic shared memory on cuda:0: CUDA_ERROR_INVALID_VALUE"):
+        Driver(most=99 * 1024).run(monkeypatch, 224 * 1024)
