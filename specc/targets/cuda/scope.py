@@ -91,13 +91,13 @@ class Scope:
         return self.printer.expr(e)
 
     def pointers(self, places: Iterable[Access | Store]) -> list[str]:
-        """Row pointers that `places` need and that are not there yet."""
+        """Row pointers that `places` need and that are not there yet; integers are read without."""
         lines: list[str] = []
         for place in places:
             if isinstance(place, Access):
                 lines += self._finding(place)
                 self.note(place)
-            row = self._row(place)
+            row = self._row(place) if self.is_real(place) else ""
             if row and (place.operand, row) not in self.row_pointers:
                 name = self.names.fresh(f"{place.operand}_row")
                 self.row_pointers[place.operand, row] = name

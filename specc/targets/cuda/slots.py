@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass
 
-from specc.kernels import Axis, Kernel
+from specc.kernels import Access, Axis, Kernel, Operand
 from specc.ops import Expr, Num, Sort
 from specc.targets.cuda.printer import Printer
 from specc.targets.cuda.scope import storage
+from specc.targets.naming import found as found_in
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,18 @@ class Function:
         return [head, f"    return specc::launch({', '.join(given)});", "};"]
 
 
+def touched(kernel: Kernel) -> tuple[Operand, ...]:
+    """Operands that are read or written; others only have a size that is used."""
+    read = {a.operand for a in found_in(kernel.schedule, Access)}
+    return tuple(o for o in kernel.operands if o.output or o.name in read)
+
+
 def parameters(kernel: Kernel, printed: object) -> tuple[Parameter, ...]:
-    """Parameters that `printed` (strings, in any nesting) mentions, all pointers, and the number of rows."""
+    """Parameters that `printed` (strings, in any nesting) mentions, pointers to all that is read or written, and the
+    number of rows."""
     used = {w for text in strings(printed) for w in re.findall(r"\w+", text)}
     found = [Parameter("int", "index_bytes", "index_bytes")] if "index_bytes" in used else []
-    for o in kernel.operands:
+    for o in touched(kernel):
         kind = "void" if o.sort is Sort.INDEX else storage(kernel, o.name)
         constant = "" if o.output else "const "
         argument = o.name if o.sort is Sort.INDEX else f"static_cast<{constant}{kind}*>({o.name})"

@@ -10,7 +10,7 @@ from specc.kernels import Attention, Kernel, Table
 from specc.ops import Sort
 from specc.targets.cuda.printer import double_text
 from specc.targets.cuda.scope import storage
-from specc.targets.cuda.slots import Slots
+from specc.targets.cuda.slots import Slots, touched
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Argument:
 
 def arguments(ready: Kernel) -> tuple[Argument, ...]:
     """The arguments of a kernel's launch wrapper, in order: one kernel, one order, for every caller."""
-    found = [Argument("type", "int ", "type")]
-    if any(o.sort is Sort.INDEX for o in ready.operands):
+    found, operands = [Argument("type", "int ", "type")], touched(ready)
+    if any(o.sort is Sort.INDEX for o in operands):
         found.append(Argument("index_bytes", "int ", "index_bytes"))
-    found += [Argument("operand", "void* " if o.output else "const void* ", o.name, o.name) for o in ready.operands]
+    found += [Argument("operand", "void* " if o.output else "const void* ", o.name, o.name) for o in operands]
     found += [Argument("table", "const double* ", t.name, t.name) for t in ready.tables]
     found += [Argument("workspace", "void* ", "workspace")] if needs_workspace(ready) else []
     found += [Argument("size", "int64_t ", s) for s in ready.sizes]
-    for o in ready.operands:
+    for o in operands:
         found += [Argument("stride", "int64_t ", f"{o.name}_stride_{a}", o.name, n) for n, a in enumerate(o.axes[:-1])]
     return (*found, Argument("stream", "cudaStream_t ", "stream"))
 
