@@ -17,7 +17,7 @@ from specc.evidence.visible import Visible, visible_range
 from specc.ir import Role
 from specc.kernels import Attention, Kernel, Operand, Recurrent, RowReduction
 from specc.lower.lower import accesses
-from specc.ops import Num, Sort, walk
+from specc.ops import FormulaTensor, Num, Size, Sort, walk
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -40,23 +40,32 @@ class Drawn:
 
 def draw(kernel: Kernel, case: Case) -> dict[str, Drawn]:
     """Values of every operand that the kernel reads, and of every input that only the formula has."""
-    shapes = {o.name: shape_of(o, case) for o in kernel.operands if not o.output}
-    drawn = {n: _indices(kernel, kernel.operand(n), s, case) for n, s in shapes.items() if _is_index(kernel, n)}
+    operands, sizes = inputs(kernel), _sizes(kernel, case)
+    shapes = {n: tuple(extent(d, sizes) for d in o.dims) for n, o in operands.items()}
+    drawn = {n: _indices(kernel, o, shapes[n], case) for n, o in operands.items() if o.sort is Sort.INDEX}
     places = {n: d.exact.astype(np.int64) for n, d in drawn.items()}
     seen = visible_range(kernel, places, case) if isinstance(kernel.schedule, Attention) else None
-    for name, shape in shapes.items():
+    for name, operand in operands.items():
         if name not in drawn:
-            drawn[name] = _real(kernel, kernel.operand(name), shape, case, seen)
-    return {o.name: drawn[o.name] for o in kernel.operands if not o.output}
+            drawn[name] = _real(kernel, operand, shapes[name], case, seen)
+    return {n: drawn[n] for n in operands}
 
 
-def shape_of(operand: Operand, case: Case) -> tuple[int, ...]:
-    """Raises KeyError for a run-time size that the case does not have."""
-    return tuple(extent(d, dict(case.sizes)) for d in operand.dims)
+def inputs(kernel: Kernel) -> dict[str, Operand]:
+    """The inputs of the formula by name: operands of the kernel, and those that the kernel does without."""
+    own = {o.name: o for o in kernel.operands}
+    return {t.name: own.get(t.name) or _as_operand(t) for t in kernel.formula.inputs}
 
 
-def _is_index(kernel: Kernel, name: str) -> bool:
-    return kernel.operand(name).sort is Sort.INDEX
+def _as_operand(t: FormulaTensor) -> Operand:
+    role = Role.INDEX if t.sort is Sort.INDEX else Role.ACTIVATION
+    return Operand(t.name, t.dims, role, tuple(f"d{n}" for n in range(len(t.dims))), t.sort)
+
+
+def _sizes(kernel: Kernel, case: Case) -> dict[str, int]:
+    """Run-time sizes; one that only unread inputs have is 1."""
+    named = (n for t in kernel.formula.inputs for d in t.dims for n in walk(d) if isinstance(n, Size))
+    return dict.fromkeys((n.name for n in named), 1) | dict(case.sizes)
 
 
 def _rng(case: Case, name: str) -> np.random.Generator:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from specc.evidence.case import Case
-from specc.evidence.draw import ROW_STEP, Drawn
+from specc.evidence.draw import ROW_STEP, Drawn, inputs
 from specc.ir import Role
 from specc.kernels import Kernel, Operand
 
@@ -17,9 +17,9 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 
 
 def stored(kernel: Kernel, drawn: Mapping[str, Drawn], case: Case, widen: bool = False) -> dict[str, torch.Tensor]:
-    """The operands of `kernel` as a launcher gets them. `widen`: every real one in float64."""
-    operands = {name: kernel.operand(name) for name in drawn}
-    types = {n: torch.float64 if widen else DTYPES[o.stored(case.dtype)] for n, o in operands.items()}
+    """The inputs of the formula of `kernel` as a launcher gets them. `widen`: every real one in float64."""
+    operands = inputs(kernel)
+    types = {n: torch.float64 if widen else DTYPES[operands[n].stored(case.dtype)] for n in drawn}
     return {name: _store(operands[name], d, case, types[name]) for name, d in drawn.items()}
 
 

@@ -62,6 +62,53 @@ def test_a_wrong_kernel_is_refuted_and_its_counterexample_replayed(
     assert "y" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("old, new", [("relu(gu[.., i])²", "tanh(gu[.., i])"), ("x[.., i] - m)", "x[.., i] + m)")])
+def test_an_own_op_with_an_own_formula_has_a_cuda_kernel_that_is_verified_with_no_new_template(
+    old: str, new: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = TINY.with_name("own.ops").read_text(encoding="utf-8")
+    assert old in own
+    (tmp_path / "own.ops").write_text(own.replace(old, new), encoding="utf-8")
+    spec = tmp_path / "tiny.spec"
+    spec.write_text(TINY.read_text(encoding="utf-8"), encoding="utf-8")
+    node, file = ("mlp.act", "mlp_act.cu") if "relu" in old else ("norm1", "norm1.cu")
+    texts = []
+    for path, out in ((TINY, "before"), (spec, "after")):
+        assert run(["build", str(path), "--target", "cuda", "--out", str(tmp_path / out)]) == 0
+        texts.append((tmp_path / out / "tiny" / "cuda" / file).read_text(encoding="utf-8"))
+    assert texts[0] != texts[1]
+    words = ["check", str(spec), "--node", node, "--target", "cuda", "--examples", "1", "--seed", "1"]
+    capsys.readouterr()
+    assert run(words) == 0
+    assert "VERIFIED cuda" in capsys.readouterr().out
+
+
+OPEN = """op openGQA(q[T, heads, D], k[L, kv_heads, D], v[L, kv_heads, D], pos[T]: index; D: nat, heads: nat,
+  kv_heads: nat) -> o[T, heads, D]
+  o[t, h, d] = Σ_l softmax_l(Σ_e q[t, h, e] · k[l, h // 2, e] / 8) · v[l, h // 2, d]
+
+op openDecode(q[B, heads, D], k[B, S, kv_heads, D], v[B, S, kv_heads, D], seq_lens[B]: index;
+  D: nat, heads: nat, kv_heads: nat) -> o[B, heads, D]
+  prefill openGQA
+  o[b, h, d] = Σ_l softmax_l(Σ_e q[b, h, e] · k[b, l, h // 2, e] / 8) · v[b, l, h // 2, d]
+"""
+
+
+def test_an_own_op_that_does_not_read_all_its_operands_is_verified_on_every_target(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = TINY.with_name("own.ops").read_text(encoding="utf-8")
+    (tmp_path / "own.ops").write_text(f"{own}\n{OPEN}", encoding="utf-8")
+    spec, text = tmp_path / "tiny.spec", TINY.read_text(encoding="utf-8")
+    assert "decodeGQA | all    | D, heads, kv_heads, scale=1/8" in text
+    text = text.replace("decodeGQA", "openDecode").replace(", scale=1/8", "")
+    spec.write_text(text, encoding="utf-8")
+    words = ["--target", "triton", "--target", "torch", "--target", "cuda", "--examples", "0", "--seed", "1"]
+    capsys.readouterr()
+    assert run(["check", str(spec), "--node", "attn.core", *words]) == 0
+    assert "6 VERIFIED" in capsys.readouterr().out
+
+
 def test_an_unknown_node_or_target_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, "--node", "nrom1")[0] == 2
     assert check(capsys, "--target", "metal")[0] == 2
