@@ -35,6 +35,8 @@ class Job:
     target: str = "triton"
     space: str = ""
     """Namespace of CUDA kernels."""
+    tiles: Path | None = None
+    """A table of the user's own that `text` has tiles of."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ def jobs(path: Path, archs: Sequence[str], options: Options, target: str = "trit
     dtype = model.profile.type_of(Role.ACTIVATION)
     suffix, space = (".py", "") if target == "triton" else (".cu", namespace(model))
     files = [(k, f"{k.name}{suffix}") for k in all_kernels(lowered)]
-    return [Job(k, texts[f], arch, dtype, target, space) for k, f in files if f in texts for arch in archs]
+    return [Job(k, texts[f], arch, dtype, target, space, options.tiles) for k, f in files for arch in archs]
 
 
 def run_jobs(todo: Sequence[Job], workers: int = WORKERS) -> Iterator[Compiled]:
@@ -112,10 +114,11 @@ def compile_job(job: Job) -> list[Compiled]:
 
 def _compile_cuda(job: Job) -> list[Compiled]:
     from specc.targets.cuda.aot import compile_kernel
+    from specc.targets.cuda.tiles import load_tiles
     from specc.targets.report import CompileError
 
     try:
-        reports = compile_kernel(job.kernel, job.text, job.arch, job.dtype, job.space)
+        reports = compile_kernel(job.kernel, job.text, job.arch, job.dtype, job.space, load_tiles(job.tiles))
     except CompileError as error:
         return [Compiled(job.kernel.name, job.arch, 1, None, str(error))]
     return [Compiled(job.kernel.name, job.arch, 1, report) for report in reports]

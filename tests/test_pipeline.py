@@ -258,6 +258,8 @@ def test_an_op_that_no_schedule_takes_is_an_error_at_its_row(own: Path) -> None:
     edit(own, "| I=inter                              |", "| C=inter |")
     with pytest.raises(SpecError, match=r"tiny.spec:\d+:\d+: error\[E401\]: no schedule takes `decay`"):
         pipeline.build(own, own.parent / "out", Options())
+    with pytest.raises(SpecError, match=r"error\[E401\]: no schedule takes `decay`"):
+        pipeline.build(own, own.parent / "out", Options(targets=("cuda",)))
     assert pipeline.build(own, own.parent / "out", Options(targets=("torch",))).written is not None
 
 

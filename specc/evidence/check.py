@@ -47,10 +47,6 @@ class Executor(Protocol):
         """What a verdict of this executor rests on."""
         ...
 
-    def lacking(self, kernel: Kernel) -> str:
-        """Why the target has no form of `kernel`; nothing where it has one."""
-        ...
-
     def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran: ...
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics: ...
@@ -90,8 +86,6 @@ class Report:
     evidence: str
     outcomes: list[Outcome] = field(default_factory=list)
     counterexample: Outcome | None = None
-    lacking: str = ""
-    """Why there is nothing to run."""
     shared: str = ""
     """Name of the kernel whose outcomes these are, when it is the same but for its name."""
 
@@ -103,9 +97,7 @@ class Report:
 
     @property
     def reason(self) -> str:
-        """Why nothing can be said: there is nothing to run, or not a single sharp comparison in a storage type."""
-        if self.lacking:
-            return self.lacking
+        """Why nothing can be said: not a single sharp comparison in a storage type."""
         dull = [d for d in self.dtypes if not self._sharp(d)]
         return f"every bound is above {VACUOUS} of the signal in {', '.join(dull)}" if dull else ""
 
@@ -170,9 +162,7 @@ def check_kernel(
     progress: Callable[[Outcome], None] | None = None,
 ) -> Report:
     """The pinned cases, then `examples` drawn ones with seed `number`, until one fails; that one is made smaller."""
-    report = Report(kernel, executor.name, executor.evidence, lacking=executor.lacking(kernel))
-    if report.lacking:
-        return report
+    report = Report(kernel, executor.name, executor.evidence)
     trial = _Trial(kernel, executor, report, progress)
     for case in pinned(kernel, dtypes):
         if trial.outcome(case).failed:

@@ -53,9 +53,6 @@ class TritonExecutor:
             _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
         return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
 
-    def lacking(self, kernel: Kernel) -> str:
-        return ""
-
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         found = triton_numerics(storage(kernel, case.dtype))
         if not isinstance(kernel.schedule, Recurrent):
@@ -83,11 +80,6 @@ class CudaExecutor:
     texts: Mapping[str, str] = field(default_factory=dict)
     name: str = "cuda"
     evidence: str = "run on the CPU"
-
-    def lacking(self, kernel: Kernel) -> str:
-        from specc.targets.cuda.target import lacking
-
-        return lacking(kernel)
 
     def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
         from specc.targets.cuda.target import run
@@ -226,9 +218,6 @@ class TorchExecutor:
         found = run_node(kernel.formula, roles, tensors, case.dtype, self.rounds)
         outputs = {n: t.to(torch.float64).numpy() for n, t in found.items()}
         return Ran(outputs, {n: compared(kernel, n, a.shape, case.seed) for n, a in outputs.items()})
-
-    def lacking(self, kernel: Kernel) -> str:
-        return ""
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         accumulator = "float64" if case.dtype == "float64" else "float32"

@@ -24,11 +24,12 @@ CONDITION = re.compile(r"(\w+)\s*(<=|>=|==|<|>)\s*(\d+)")
 @dataclass(frozen=True)
 class Forms:
     """By schedule: the tiles that a row gives, and the facts that its `when` may speak of. `archs`: what names of
-    architectures look like."""
+    architectures look like. `fault`: why a template cannot take the tiles of a row of a schedule, or nothing."""
 
     tiles: Mapping[str, tuple[str, ...]]
     facts: Mapping[str, tuple[str, ...]]
     archs: str = r"sm_\d{1,4}"
+    fault: Callable[[str, Config], str] = lambda schedule, config: ""
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,19 @@ class TileTable:
         raise SpecError([Diagnostic("E901", message)])
 
 
-def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms) -> TileTable:
-    """A table from TOML. `archs`: architectures known beside the file's own. Raises SpecError."""
+SECTIONS = ("cuda",)
+"""Targets whose rows stand in a table of their own in a user's file: `[[cuda.contraction]]`."""
+
+
+def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms, section: str = "") -> TileTable:
+    """A table from TOML, or of one of the SECTIONS of it. `archs`: architectures known beside the file's own, which a
+    section has none of. Raises SpecError."""
     source, report = Source(name, text), Collector()
     data = _toml(source)
-    own = data.pop("archs", [])
+    own = [] if section else data.pop("archs", [])
+    rest = {key: data.pop(key) for key in SECTIONS if key in data}
+    if section:
+        data = _section(source, rest, section)
     if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(forms.archs, a) for a in own):
         report.error("E902", '`archs` is a list of names such as "sm_90"', _place(source, "archs"))
         own = []
@@ -107,35 +116,38 @@ def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms) -> T
     known = tuple(dict.fromkeys((*archs, *own)))
     rows: list[Row] = []
     for schedule, entries in data.items():
+        key = f"{section}.{schedule}" if section else schedule
         if schedule not in forms.tiles:
-            message = f"`{schedule}` is no list of a schedule"
-            report.error("E902", message, _place(source, schedule), nearest(schedule, forms.tiles))
+            message = f"`{key}` is no list of a schedule"
+            report.error("E902", message, _place(source, key), nearest(schedule, forms.tiles))
         elif not isinstance(entries, list):
-            help_ = f"write `[[{schedule}]]` above the lines of each row"
-            report.error("E902", f"`{schedule}` is no list of rows", _place(source, schedule), help_)
+            help_ = f"write `[[{key}]]` above the lines of each row"
+            report.error("E902", f"`{key}` is no list of rows", _place(source, key), help_)
         else:
-            rows += _rows(schedule, entries, known, forms, source, report)
+            for number, entry in enumerate(entries, 1):
+                try:
+                    rows.append(_row(schedule, entry, known, forms))
+                except ValueError as error:
+                    report.error("E902", f"{key}, row {number}: {error}", _place(source, key, number))
     report.finish()
     return TileTable(known, tuple(rows))
 
 
-def _rows(
-    schedule: str, entries: list[Any], archs: tuple[str, ...], forms: Forms, source: Source, report: Collector
-) -> list[Row]:
-    found: list[Row] = []
-    for number, entry in enumerate(entries, 1):
-        try:
-            found.append(_row(schedule, entry, archs, forms))
-        except ValueError as error:
-            report.error("E902", f"{schedule}, row {number}: {error}", _place(source, schedule, number))
-    return found
+def _section(source: Source, found: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Raises SpecError (E902) for one that is no table."""
+    section = found.get(name, {})
+    if not isinstance(section, dict):
+        help_ = f"write `[[{name}.contraction]]` above the lines of each row"
+        raise SpecError([Diagnostic("E902", f"`{name}` is no table of schedules", _place(source, name), help_)])
+    return section
 
 
 def _place(source: Source, key: str, row: int = 1) -> Span:
     """Where a key of the file stands, or the head of one of its rows; at the worst, the beginning of the text."""
     heads = list(re.finditer(rf"^[ \t]*(\[\[[ \t]*|\[[ \t]*|)({re.escape(key)})\b", source.text, re.MULTILINE))
     if not heads:
-        return Span(source, 1, 1)
+        section, _, schedule = key.partition(".")
+        return _place(source, section) if schedule else Span(source, 1, 1)
     found = heads[row - 1] if row <= len(heads) and heads[row - 1][1] else heads[0]
     line = source.text.count("\n", 0, found.start(2))
     return Span(source, line + 1, found.start(2) - found.start() + 1, len(key))
@@ -179,6 +191,9 @@ def _row(schedule: str, entry: Any, archs: tuple[str, ...], forms: Forms) -> Row
     rows = _number(entry, "rows") if "rows" in entry else None
     sizes = tuple((k, _tile(entry, k)) for k in tiles)
     config = Config(rows, _tile(entry, "warps"), _number(entry, "stages"), sizes)
+    fault = forms.fault(schedule, config)
+    if fault:
+        raise ValueError(fault)
     return Row(schedule, own, widths, _conditions(forms.facts[schedule], str(entry.get("when", ""))), config)
 
 

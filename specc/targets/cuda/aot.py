@@ -14,8 +14,10 @@ from specc.kernels import Kernel
 from specc.resources import shipped
 from specc.targets.cuda.emit import SPACE, filled
 from specc.targets.cuda.slots import Instance
+from specc.targets.cuda.tiles import GPU, tiles_of
 from specc.targets.machine_code import machine_code, resource_usage
 from specc.targets.report import CompileError, CompileReport
+from specc.targets.tile_table import TileTable
 
 ELEMENTS = {"bfloat16": "__nv_bfloat16", "float16": "__half", "float32": "float"}
 INSTALL = "pip install 'specc[cuda]'"
@@ -36,10 +38,14 @@ def headers() -> Path | None:
     return None
 
 
-def compile_kernel(kernel: Kernel, text: str, arch: str, dtype: str, space: str = SPACE) -> list[CompileReport]:
+def compile_kernel(
+    kernel: Kernel, text: str, arch: str, dtype: str, space: str = SPACE, table: TileTable | None = None
+) -> list[CompileReport]:
     """Every instance of the kernel in `text` that launches in storage type `dtype` ("bfloat16", "float16", "float32"),
-    for `arch` ("sm_90"). Raises CompileError; a warning is one too."""
-    ready, slots = filled(kernel)
+    for `arch` ("sm_90"). `table`: that of the tiles of `text` (the shipped one, if None).
+
+    Raises CompileError; a warning is one too."""
+    ready, slots = filled(kernel, tiles_of(GPU, table))
     element = ELEMENTS[dtype]
     instances = slots.instances(ready.name, 4 if dtype == "float32" else 2)
     names = {i: re.sub(r"\bElement\b", element, i.kernel) for i in instances}

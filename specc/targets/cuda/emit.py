@@ -17,10 +17,11 @@ from specc.targets.cuda.emit_row_reduction import row_reduction_slots
 from specc.targets.cuda.names import legal
 from specc.targets.cuda.printer import function_source
 from specc.targets.cuda.slots import Slots
-from specc.targets.cuda.tiles import GPU
+from specc.targets.cuda.tiles import GPU, Tiles, tiles_of
 from specc.targets.cuda.wrapper import tables, wrapper
 from specc.targets.printing import functions_used
 from specc.targets.text import break_lines
+from specc.targets.tile_table import TileTable
 
 SPACE = "specc_kernels"
 """Namespace of kernels that belong to no model."""
@@ -29,24 +30,15 @@ SLOTS: Mapping[str, Callable[[Kernel], Slots]] = {
     "pointwise": pointwise_slots,
     "row_reduction": row_reduction_slots,
 }
-TILED: Mapping[str, Callable[[Kernel, str], Slots]] = {
+TILED: Mapping[str, Callable[[Kernel, Tiles], Slots]] = {
     "attention_decode": decode_slots,
     "attention_prefill": prefill_slots,
     "contraction": contraction_slots,
     "recurrence": recurrence_slots,
 }
-"""Schedules with tiles from a table, by architecture. A schedule that is neither here nor above has no CUDA file."""
+"""Schedules with tiles from a table."""
 RUNTIME = ("specc_device.cuh", "specc_launch.cuh", "specc_tile.cuh")
 """Files that kernels include."""
-
-
-def has_template(kernel: Kernel) -> bool:
-    return kernel.schedule_name in SLOTS or kernel.schedule_name in TILED
-
-
-def lacking(kernel: Kernel) -> str:
-    """Why a kernel has no CUDA file; nothing where it has one."""
-    return "" if has_template(kernel) else f"the cuda target has no template for the {kernel.schedule_name} schedule"
 
 
 def symbol(kernel: Kernel, space: str = SPACE) -> str:
@@ -54,20 +46,17 @@ def symbol(kernel: Kernel, space: str = SPACE) -> str:
     return f"{space}_{kernel.name}"
 
 
-def filled(kernel: Kernel, arch: str = GPU) -> tuple[Kernel, Slots]:
-    """The kernel with names that fit a file, and its slots; `arch` chooses tiles. Raises NotImplementedError where its
-    schedule has no template."""
-    if not has_template(kernel):
-        raise NotImplementedError(lacking(kernel))
+def filled(kernel: Kernel, tiles: Tiles) -> tuple[Kernel, Slots]:
+    """The kernel with names that fit a file, and its slots. Raises SpecError (E901) where there are no tiles for it."""
     ready = legal(kernel)
     name = ready.schedule_name
-    return ready, SLOTS[name](ready) if name in SLOTS else TILED[name](ready, arch)
+    return ready, SLOTS[name](ready) if name in SLOTS else TILED[name](ready, tiles)
 
 
-def emit(kernel: Kernel, space: str = SPACE, arch: str = GPU) -> str:
-    """The text of a kernel's file; it includes `specc_device.cuh` from beside it. Raises NotImplementedError
-    where the schedule has no template."""
-    ready, slots = filled(kernel, arch)
+def emit(kernel: Kernel, space: str = SPACE, arch: str = GPU, table: TileTable | None = None) -> str:
+    """The text of a kernel's file; it includes `specc_device.cuh` from beside it. Tiles are those for `arch` of `table`
+    (the shipped one, if None). Raises SpecError (E901) where it has none for the kernel."""
+    ready, slots = filled(kernel, tiles_of(arch, table))
     head = f"__global__ void __launch_bounds__({slots.values['threads']}) {ready.name}_kernel"
     values = {k: v for k, v in slots.values.items() if k != "threads"}
     text = render(

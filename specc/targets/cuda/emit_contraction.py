@@ -12,12 +12,9 @@ from specc.targets.cuda.factor import FactorText, factor_text
 from specc.targets.cuda.names import local_names
 from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Slots, product_text, unravel
-from specc.targets.cuda.tiles import tiles_for
+from specc.targets.cuda.tiles import FEW_THREADS, SMALLEST, Tiles
 from specc.targets.tile_table import WIDTHS, Config
 
-SMALLEST = 16
-"""Rows from which on matrix instructions are used."""
-FEW_THREADS = 256
 DEEPEST = 32 * 2 * 480
 """Terms of the longest sum that a warp adds in fewer steps than the bound on a contraction counts."""
 
@@ -32,11 +29,10 @@ class WideText:
     stores: list[str]
 
 
-def contraction_slots(kernel: Kernel, arch: str) -> Slots:
-    """`arch`: see `tiles`."""
+def contraction_slots(kernel: Kernel, tiles: Tiles) -> Slots:
     c = kernel.schedule
     assert isinstance(c, Contraction)
-    return _Printer(kernel, c, arch).slots()
+    return _Printer(kernel, c, tiles).slots()
 
 
 def extent(axis: Axis) -> int:
@@ -46,8 +42,8 @@ def extent(axis: Axis) -> int:
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, c: Contraction, arch: str) -> None:
-        self.kernel, self.c, self.arch = kernel, c, arch
+    def __init__(self, kernel: Kernel, c: Contraction, tiles: Tiles) -> None:
+        self.kernel, self.c, self.tiles = kernel, c, tiles
         self.columns, self.depth = extent(c.columns), extent(c.inner)
         self.names = local_names(kernel)
         self.rows = [a.var for a in c.rows]
@@ -113,12 +109,13 @@ class _Printer:
         return [*lines, scope.store_single(c.store, result)]
 
     def _configs(self, width: int) -> list[Config]:
-        found = tiles_for("contraction", {"N": self.columns, "K": self.depth}, self.arch)[width]
+        found = self.tiles.of("contraction", {"N": self.columns, "K": self.depth})[width]
         return [c for c in found if _Shape(c).matrix or self.depth <= DEEPEST]
 
     def _launch(self, tiles: Function, few: Function) -> tuple[str, ...]:
         lines = {w: [line for c in self._configs(w) for line in self._one(_Shape(c), tiles, few)] for w in WIDTHS}
-        return (*few.runner("run_few"), *tiles.runner("run"), *by_storage(lines))
+        used = any("run_few" in line for some in lines.values() for line in some)
+        return (*(few.runner("run_few") if used else ()), *tiles.runner("run"), *by_storage(lines))
 
     def _one(self, shape: _Shape, tiles: Function, few: Function) -> list[str]:
         rows, n = shape.config.rows, shape.config.tile("BLOCK_N")

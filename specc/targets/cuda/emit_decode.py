@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specc.diagnostics import Diagnostic, SpecError
 from specc.kernels import Kernel
 from specc.ops import Expr
 from specc.targets.cuda.attention_text import AttentionText, shared_bytes, times
@@ -11,7 +12,7 @@ from specc.targets.cuda.emit_contraction import by_storage
 from specc.targets.cuda.emit_pointwise import body
 from specc.targets.cuda.scope import Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Parameter, Slots, extent_text
-from specc.targets.cuda.tiles import tiles_for
+from specc.targets.cuda.tiles import Tiles
 from specc.targets.tile_table import WIDTHS, Config
 
 FEWEST = 64
@@ -34,15 +35,14 @@ class MergeText:
     stores: list[str]
 
 
-def decode_slots(kernel: Kernel, arch: str) -> Slots:
-    """`arch`: see `tiles`."""
-    return _Decode(kernel, arch).slots()
+def decode_slots(kernel: Kernel, tiles: Tiles) -> Slots:
+    return _Decode(kernel, tiles).slots()
 
 
 class _Decode(AttentionText):
-    def __init__(self, kernel: Kernel, arch: str) -> None:
+    def __init__(self, kernel: Kernel, tiles: Tiles) -> None:
         super().__init__(kernel)
-        self.arch = arch
+        self.tiles = tiles
         self.group = self.a.head_map.group
         self.rows = -(-self.group // ROWS) * ROWS
         self.stride = -(-self.width // 8) * 8
@@ -80,8 +80,12 @@ class _Decode(AttentionText):
         return tuple(Parameter("real* __restrict__", f"{n}_ptr", n) for n in SCRATCH)
 
     def _configs(self, width: int) -> tuple[Config, ...]:
-        """By rows; they differ in the number of parts only."""
-        return tiles_for("attention_decode", {"D": self.width, "E": self.depth}, self.arch)[width]
+        """By rows; they differ in the number of parts only. Raises SpecError (E901) where they do not."""
+        found = self.tiles.of("attention_decode", {"D": self.width, "E": self.depth})[width]
+        if len({(c.warps, c.tile("BLOCK_L")) for c in found}) > 1:
+            message = f"tiles of attention_decode for {self.kernel.name} differ in warps or BLOCK_L by rows"
+            raise SpecError([Diagnostic("E901", message, None, "give a row without `rows` too")])
+        return found
 
     def _launch(self, split: Function, merge: Function) -> tuple[str, ...]:
         m = self.a.head_map

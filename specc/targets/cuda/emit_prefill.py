@@ -12,7 +12,7 @@ from specc.targets.cuda.emit_contraction import by_storage
 from specc.targets.cuda.emit_pointwise import body, mentions
 from specc.targets.cuda.scope import Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Slots, extent_text, strings
-from specc.targets.cuda.tiles import tiles_for
+from specc.targets.cuda.tiles import Tiles
 from specc.targets.tile_table import WIDTHS, Config
 
 
@@ -61,15 +61,14 @@ class OneKeyText:
     call: str
 
 
-def prefill_slots(kernel: Kernel, arch: str) -> Slots:
-    """`arch`: see `tiles`."""
-    return _Prefill(kernel, arch).slots()
+def prefill_slots(kernel: Kernel, tiles: Tiles) -> Slots:
+    return _Prefill(kernel, tiles).slots()
 
 
 class _Prefill(AttentionText):
-    def __init__(self, kernel: Kernel, arch: str) -> None:
+    def __init__(self, kernel: Kernel, tiles: Tiles) -> None:
         super().__init__(kernel)
-        self.arch = arch
+        self.tiles = tiles
         self.count = extent_text(self.a.row.extent)
 
     def slots(self) -> Slots:
@@ -142,7 +141,7 @@ class _Prefill(AttentionText):
         )  # fmt: skip
 
     def _configs(self, width: int) -> tuple[Config, ...]:
-        return tiles_for("attention_prefill", {"D": self.width, "E": self.depth}, self.arch)[width]
+        return self.tiles.of("attention_prefill", {"D": self.width, "E": self.depth})[width]
 
     def _launch(self, main: Function) -> tuple[str, ...]:
         grid = f"dim3(unsigned(specc::ceil_div(rows, Shape::ROWS)), {self.a.head_map.heads})"

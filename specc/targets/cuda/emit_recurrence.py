@@ -12,8 +12,8 @@ from specc.targets.cuda.emit_pointwise import body, mentions
 from specc.targets.cuda.names import local_names
 from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Slots, extent_text, product_text, unravel
-from specc.targets.cuda.tiles import CPU, tiles_for
-from specc.targets.tile_table import WIDTHS, Config
+from specc.targets.cuda.tiles import CPU, Tiles, tiles_of
+from specc.targets.tile_table import WIDTHS, Config, TileTable
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,22 @@ class StoreText:
     stores: list[str]
 
 
-def recurrence_slots(kernel: Kernel, arch: str) -> Slots:
-    """`arch`: see `tiles`."""
-    return _Printer(kernel, arch).slots()
+def recurrence_slots(kernel: Kernel, tiles: Tiles) -> Slots:
+    return _Printer(kernel, tiles).slots()
 
 
-def chunk_sizes(kernel: Kernel, arch: str = CPU) -> tuple[int, ...]:
-    """Steps of a chunk by the table."""
+def chunk_sizes(kernel: Kernel, arch: str = CPU, table: TileTable | None = None) -> tuple[int, ...]:
+    """Steps of a chunk by the table (the shipped one, if None)."""
     r = kernel.schedule
     assert isinstance(r, Recurrent)
-    found = tiles_for("recurrence", {"K": extent(r.key), "V": extent(r.value)}, arch)
+    found = tiles_of(arch, table).of("recurrence", {"K": extent(r.key), "V": extent(r.value)})
     return tuple(sorted({c.tile("CHUNK") for some in found.values() for c in some}))
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, arch: str) -> None:
+    def __init__(self, kernel: Kernel, tiles: Tiles) -> None:
         assert isinstance(kernel.schedule, Recurrent)
-        self.kernel, self.arch, self.r = kernel, arch, kernel.schedule
+        self.kernel, self.table, self.r = kernel, tiles, kernel.schedule
         r = self.r
         self.names = local_names(kernel)
         self.names.taken |= {x.accumulator for x in r.readings} | {r.state}
@@ -174,7 +173,7 @@ class _Printer:
         return StoreText(query, acc, [*before, *vectors], elements, stores)
 
     def _configs(self, width: int) -> tuple[Config, ...]:
-        return tiles_for("recurrence", {"K": self.keys, "V": self.values}, self.arch)[width]
+        return self.table.of("recurrence", {"K": self.keys, "V": self.values})[width]
 
     def shape(self, c: Config) -> str:
         counts = (len(self.tiles), len(self._squares()), len(self._strips()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from specc.kernels import Kernel
 from specc.render import render
-from specc.targets.cuda.emit import has_template, lacking, symbol
+from specc.targets.cuda.emit import symbol
 from specc.targets.cuda.names import legal
 from specc.targets.cuda.wrapper import declaration, needs_workspace, table_declaration, workspace_declaration
 from specc.targets.text import break_lines
@@ -14,9 +14,8 @@ from specc.targets.text import break_lines
 
 def header(kernels: Sequence[Kernel], space: str) -> str:
     """The text of `SPACE.h`."""
-    wrappers = [_declarations(k, space) for k in kernels if has_template(k)]
-    absent = [f"{k.name}: {lacking(k)}" for k in kernels if not has_template(k)]
-    return break_lines(render("cuda/header.h.j2", guard=f"{space.upper()}_H", wrappers=wrappers, absent=absent))
+    wrappers = [_declarations(k, space) for k in kernels]
+    return break_lines(render("cuda/header.h.j2", guard=f"{space.upper()}_H", wrappers=wrappers))
 
 
 def _declarations(kernel: Kernel, space: str) -> list[str]:

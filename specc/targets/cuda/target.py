@@ -10,39 +10,41 @@ from specc.diagnostics import Diagnostic, SpecError
 from specc.ir import Model
 from specc.kernels import Kernel
 from specc.lowered import Lowered, all_kernels
-from specc.targets.cuda.emit import RUNTIME, SPACE, emit, emit_runtime, has_template, lacking
+from specc.targets.cuda.emit import RUNTIME, SPACE, emit, emit_runtime
 from specc.targets.cuda.emit_recurrence import chunk_sizes
 from specc.targets.cuda.emit_row_reduction import lanes
 from specc.targets.cuda.header import header
 from specc.targets.cuda.names import namespace
-from specc.targets.cuda.tiles import CPU
+from specc.targets.cuda.tiles import CPU, load_tiles
 
 if TYPE_CHECKING:
     import torch
 
     from specc.targets.cuda.session import Sampler, Trace
 
-__all__ = ["chunk_sizes", "emit_model", "lacking", "lanes", "name", "run"]
+__all__ = ["chunk_sizes", "emit_model", "lanes", "name", "run"]
 
 name = "cuda"
 
 
 def emit_model(model: Model, lowered: Sequence[Lowered], tiles: Path | None = None) -> Mapping[str, str]:
-    """The files of a model. Raises SpecError: E401 for a node without kernel, E229 where two files would have one
-    name."""
-    return emit_all(all_kernels(lowered), namespace(model))
+    """The files of a model. Raises SpecError: E401 for a node without kernel, and as `emit_all`."""
+    return emit_all(all_kernels(lowered), namespace(model), tiles)
 
 
-def emit_all(kernels: Sequence[Kernel], space: str = SPACE) -> dict[str, str]:
-    """Texts by path below the target's folder: `NAME.cu` for each kernel, `SPACE.h`, and what kernels include."""
+def emit_all(kernels: Sequence[Kernel], space: str = SPACE, tiles: Path | None = None) -> dict[str, str]:
+    """Texts by path below the target's folder: `NAME.cu` for each kernel, `SPACE.h`, and what kernels include.
+
+    Raises SpecError: E229 where two files would have one name, E901 and E902 for mistakes in `tiles`."""
+    table = load_tiles(tiles)
     files = {name: emit_runtime(name) for name in RUNTIME}
     files[f"{space}.h"] = header(kernels, space)
-    for k in filter(has_template, kernels):
+    for k in kernels:
         path = f"{k.name}.cu"
         if path in files:
             message = f"two files would be called `{path}`; the second is the kernel of {', '.join(k.keys) or k.op}"
             raise SpecError([Diagnostic("E229", message, None, "rename its node")])
-        files[path] = emit(k, space)
+        files[path] = emit(k, space, table=table)
     return dict(sorted(files.items()))
 
 
