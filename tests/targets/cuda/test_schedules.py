@@ -83,19 +83,33 @@ SLOPES = """op f(q[B, N, D], k[B, S, M, D], v[B, S, M, D], n[B]: index; N: nat, 
   let z[l] = (l - n[b]) / 8 + 1/4 · (Σ_e q[b, h, e]·k[b, l, h // (N // M), e])
   o[b, h, d] = Σ_l softmax_l(z[l] | l < n[b] and l % 3 != 1) · v[b, l, h // (N // M), d]
 """
+TAKE = "op f(e[T, J]: index, w[V, H]; V: nat, J: nat, H: nat) -> y[T, J, H]\n  y[t, j, i] = w[e[t, j], i]\n"
+PICK = """op f(e[T, H]: index, x[T, H], w[V]; V: nat, H: nat) -> y[T, H]
+  y[t, i] = x[t, i] · w[e[t, i]] / (1 + Σ_j abs(x[t, j]))
+"""
+MIX = """op f(e[T, K]: index, x[V, K], w[N, K]; V: nat, K: nat, N: nat) -> y[T, N]
+  y[t, n] = Σ_k x[e[t, k], k] · w[n, k]
+"""
 HEAD_SIZES = {"N": 6, "M": 2, "D": 20}
 OWN = {
     "contraction of what is computed, across rows": (PRODUCT, {"H": 3, "K": 72, "N": 40}),
     "attention up to the row": (ATTENTION + SCORE.format("") + WEIGHTED.format(" | l ≤ L - T + t", ""), HEAD_SIZES),
     "attention to everything": (ATTENTION + SCORE.format("1/2 · ") + WEIGHTED.format("", " / 2"), HEAD_SIZES),
     "decode with a slope, of two keys in three": (SLOPES, HEAD_SIZES),
+    "contraction whose terms choose": (MIX, {"V": 9, "K": 24, "N": 16}),
 }
-NAMES = (*NODES, *OWN, *STEPS)
+PLAIN = {
+    "rows of a table that two axes choose": (TAKE, {"V": 9, "J": 3, "H": 12}),
+    "row reduction whose elements choose": (PICK, {"V": 9, "H": 12}),
+}
+"""Without tiles."""
+TILED = (*NODES, *OWN, *STEPS)
+NAMES = (*TILED, *PLAIN)
 
 
 def kernel(name: str) -> Kernel:
-    if name in OWN:
-        text, constants = OWN[name]
+    if name in OWN | PLAIN:
+        text, constants = (OWN | PLAIN)[name]
         return custom(text, **constants)
     return NODES[name].kernel(library()) if name in NODES else recurrence(name)
 
@@ -107,7 +121,7 @@ def test_a_kernel_is_verified(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TILED)
 def test_a_kernel_with_the_tiles_that_ship_is_verified(name: str) -> None:
     own = kernel(name)
     assert emit(own) != emit(own, arch=CPU)
