@@ -51,7 +51,7 @@ CODES: dict[str, str] = {
     "E256": "A state is used in a way it does not allow, or not at all.",
     "E260": "The pieces of a weight do not make up its rows.",
     "E261": "The rows of a checkpoint tensor are taken twice, or not all taken, or its shapes differ.",
-    "E262": "Many layers would share one checkpoint tensor.",
+    "E262": "Many layers would share one checkpoint tensor, or what is outside of them names a layer.",
     "E263": "A tied weight has no partner, or another shape, or contradicts the constant `tied`.",
     "E264": "A weight has no shape, or no operand takes it.",
     "E270": "A line of the rounding profile names something unknown or unsupported, or a role has no type.",

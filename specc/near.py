@@ -13,13 +13,16 @@ OVERHEAD = 30
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that takes the fewest edits to be `name`, else one that shares most of its letters, if any. Of
-    very many long names only so many are compared as MAX_NEAR allows."""
+    """The known name that differs in case only, else that takes the fewest edits to be `name`, else one that shares
+    most of its letters, if any. Of very many long names only so many are compared as MAX_NEAR allows."""
     if len(name) > MAX_NAME:
         return None
-    options = sorted(o for o in dict.fromkeys(known) if len(o) <= MAX_NAME)
+    options = sorted(o for o in dict.fromkeys(known) if len(o) <= MAX_NAME and o != name)
     if len(options) * (OVERHEAD + len(name)) > MAX_NEAR:
         options = [o for o in options if o[:2] == name[:2]]
+    alike = [o for o in options if o.casefold() == name.casefold()]
+    if len(alike) == 1:
+        return alike[0]
     return _misspelt(name, options) or (_resembling(name, options) if len(name) > 2 else None)
 
 

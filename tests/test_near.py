@@ -24,6 +24,9 @@ WIRES = ["a", "h", "h0", "h1", "hn", "logits", "q", "qn"]
         ("wholly", WIRES, None),
         ("hidden" * 20, WIRES, None),
         ("xs", [], None),
+        ("d", ["D", "H", "e"], "D"),
+        ("V", ["m", "v"], "v"),
+        ("Q", ["Q", "k"], None),
     ],
 )
 def test_the_fewest_edits_decide(name: str, known: list[str], meant: str | None) -> None:

@@ -162,11 +162,11 @@ class _Checker:
             self._unwritten(first.name, "stream", first.span, before)
         for name in self.spec.output.names:
             if name.name not in outside and name.name != self.stream:
-                self._unwritten(name.name, "output", name.span, outside)
+                self._unwritten(name.name, "output", name.span, (*outside, self.stream))
 
     def _unwritten(self, wire: str, reader: str, span: Span, known: Iterable[str]) -> None:
-        options = [*known, *self.inputs, self.stream]
-        self.report.error("E250", f"`{reader}` reads `{wire}`, which nothing writes", span, nearest(wire, options))
+        what = "no row writes" if wire in self.inputs or wire == self.stream else "nothing writes"
+        self.report.error("E250", f"`{reader}` reads `{wire}`, which {what}", span, nearest(wire, known))
 
     def _missing(
         self,
@@ -178,7 +178,7 @@ class _Checker:
     ) -> None:
         layers = layers_text(tuple(sorted(place.layers)))
         if wire not in everywhere:
-            self._unwritten(wire, reader, place.span, known)
+            self._unwritten(wire, reader, place.span, (*known, *self.inputs, self.stream))
         else:
             writer = everywhere[wire].path
             message = f"`{reader}` reads `{wire}`, which nothing writes in {layers}"
@@ -190,7 +190,8 @@ class _Checker:
         outside |= {self.spec.stream.first.name} | {n.name for n in self.spec.output.names}
         inside = [{a.wire for r in rows for a in self.args(r)} | {self.spec.stream.next.name} for rows in self.inside]
         late = self.written(self.after)
-        for row, out in ((r, o) for r in (*self.before, *self.after) for o in self.outs(r)):
+        whole = self.spec.stream.first.name in self.written(self.before)
+        for row, out in ((r, o) for r in (*(self.before if whole else ()), *self.after) for o in self.outs(r)):
             if out.wire not in outside and (out.wire in late or not any(out.wire in wires for wires in inside)):
                 help_ = f"{_unread_help(row, out)}, or name it under `output`"
                 self.report.error("E253", f"nothing reads `{out.wire}`", out.span, help_)

@@ -110,9 +110,11 @@ class _Builder:
         own."""
         inside = next((r for r in self.spec.nodes.rows if r.layers.name != "-" and r.weights), None)
         checkpoint = self.spec.checkpoint
-        if inside is not None and "{i}" not in ((checkpoint.layers if checkpoint else None) or ""):
+        help_ = 'write `checkpoint "…" layers "….{i}."`'
+        if checkpoint is not None and "{i}" in checkpoint.prefix:
+            self.report.error("E262", "outside of the layers there is no `{i}`", checkpoint.span, help_)
+        elif inside is not None and "{i}" not in ((checkpoint.layers if checkpoint else None) or ""):
             span = checkpoint.span if checkpoint else inside.span
-            help_ = 'write `checkpoint "…" layers "….{i}."`'
             self.report.error("E262", "each layer would have the same tensors", span, help_)
         classes = [c.name for c in self.frame.classes]
         for row in self.spec.nodes.rows:
@@ -137,7 +139,9 @@ class _Builder:
         name = written.tensor.name
         dims = attempt(self.report, shape, written.tensor.dims, table(self.frame.outside.names)) or ()
         first = outer.get(written.first.name)
-        if first is not None and first.dims is not None and dims and first.dims != dims:
+        inputs = self.spec.inputs.items if self.spec.inputs else ()
+        an_input = any(d.tensor.name == written.first.name for d in inputs)
+        if first is not None and not an_input and first.dims is not None and dims and first.dims != dims:
             message = f"`{first.name}` is {dims_text(first.dims)}, the stream `{name}` is {dims_text(dims)}"
             self.report.error("E240", message, written.first.span)
         return Stream(name, dims, written.first.name, written.next.name)

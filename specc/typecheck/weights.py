@@ -7,7 +7,7 @@ from math import prod
 
 from specc import syntax as s
 from specc import syntax_spec as m
-from specc.diagnostics import Collector
+from specc.diagnostics import Collector, nearest
 from specc.ir import Piece, Weight
 from specc.limits import MAX_RUNS
 from specc.typecheck.values import Lookup, Meanings, attempt, mistake, natural, table
@@ -180,6 +180,7 @@ def check_tied(
                 "E263",
                 f"no weight `{'.'.join(w.tied)}` to be tied to",
                 written.value.span if isinstance(written.value, m.Tied) else None,
+                nearest(".".join(w.tied), (f"{node}.{name}" for node, name in known if node != row.path)),
             )
         if known[w.tied] != w.shape:
             message = f"`{w.name}` is {list(w.shape)}, `{'.'.join(w.tied)}` is {list(known[w.tied])}"
