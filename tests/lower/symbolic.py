@@ -166,7 +166,7 @@ def run(kernel: Kernel, tensors: Mapping[str, Array], sizes: Mapping[str, int], 
     for o in kernel.operands:
         strides = [math.prod(shapes[o.name][k + 1 :]) for k in range(len(o.dims))]
         given |= {f"{o.name}_stride_{a}": s for a, s in zip(o.axes, strides, strict=True)}
-    given |= dict(sizes) | tiles
+    given |= {**sizes, "CUT_K": 64, **tiles}
     function = names[f"{kernel.name}_kernel"]
     wanted = function.__code__.co_varnames[: function.__code__.co_argcount]
     heads = math.prod(_extent(a.extent, sizes) for a in kernel.schedule.heads)  # type: ignore[union-attr]

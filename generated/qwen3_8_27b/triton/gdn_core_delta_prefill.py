@@ -28,12 +28,13 @@ from .launch import Config, Configs, Operand, bind, on, pick
 
 
 @triton.jit
-def exact_dot(a, b, total):
-    """total + a·b on tensor cores, to the accuracy of float32.
+def exact_dot(a, b, total, CUT_K: tl.constexpr):
+    """total + a·b to the accuracy of float32.
 
-    A factor in float32 is cut into three of 8 bits each, which hold its 24; products below 2**-23 are left out.
+    A factor in float32 is cut into three of 8 bits each, which hold its 24, for tensor cores; products below 2**-23 are
+    left out. Two of them are cut for sums of CUT_K or more, and multiplied as they are for shorter ones.
     """
-    if a.dtype == b.dtype and (a.dtype != tl.float32 or a.shape[1] <= 16):
+    if a.dtype == b.dtype and (a.dtype != tl.float32 or a.shape[1] < CUT_K):
         return tl.dot(a, b, total, input_precision="ieee")
     a1 = a.to(tl.bfloat16)
     b1 = b.to(tl.bfloat16)
@@ -81,6 +82,7 @@ def gdn_core_delta_prefill_kernel(
     o_stride_h,
     CHUNK: tl.constexpr,
     BLOCK_V: tl.constexpr,
+    CUT_K: tl.constexpr,
 ):
     """One program: BLOCK_V values of one head's state, through all steps, CHUNK of them at a time.
 
@@ -97,14 +99,22 @@ def gdn_core_delta_prefill_kernel(
     S0_row = S0_ptr + h * S0_stride_h
     o_row = o_ptr + h * o_stride_h
     S_row = S_ptr + h * S_stride_h
-    b = tl.arange(0, 64)
+    b = tl.arange(0, 32)
     S0 = tl.load(S0_row + a * S0_stride_a + b[None, :], mask=a_in, other=0.0).to(tl.float32)
     state = S0
-    state_0 = state + tl.zeros((BLOCK_V, 64), tl.float32)
-    b = 64 + tl.arange(0, 64)
+    state_0 = state + tl.zeros((BLOCK_V, 32), tl.float32)
+    b = 32 + tl.arange(0, 32)
     S0 = tl.load(S0_row + a * S0_stride_a + b[None, :], mask=a_in, other=0.0).to(tl.float32)
     state = S0
-    state_1 = state + tl.zeros((BLOCK_V, 64), tl.float32)
+    state_1 = state + tl.zeros((BLOCK_V, 32), tl.float32)
+    b = 64 + tl.arange(0, 32)
+    S0 = tl.load(S0_row + a * S0_stride_a + b[None, :], mask=a_in, other=0.0).to(tl.float32)
+    state = S0
+    state_2 = state + tl.zeros((BLOCK_V, 32), tl.float32)
+    b = 96 + tl.arange(0, 32)
+    S0 = tl.load(S0_row + a * S0_stride_a + b[None, :], mask=a_in, other=0.0).to(tl.float32)
+    state = S0
+    state_3 = state + tl.zeros((BLOCK_V, 32), tl.float32)
     step = tl.arange(0, CHUNK)
     for start in range(0, T, CHUNK):
         t = start + step
@@ -125,67 +135,87 @@ def gdn_core_delta_prefill_kernel(
         later = step[None, :] > step[:, None]
         fade = tl.cumprod(tl.where(later, decay[None, :], 1.0), 1)
         fade = tl.where(step[None, :] >= step[:, None], fade, 0.0)
-        # What each step finds in the state before it, decayed: a triangular system, solved from the first step on.
         finds = tl.zeros((BLOCK_V, CHUNK), tl.float32)
         meets = tl.zeros((CHUNK, CHUNK), tl.float32)
-        b = tl.arange(0, 64)
+        acc = tl.zeros((BLOCK_V, CHUNK), tl.float32)
+        meets_query = tl.zeros((CHUNK, CHUNK), tl.float32)
+        b = tl.arange(0, 32)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        finds = exact_dot(state_0, tl.trans(k), finds)
-        meets = exact_dot(k, tl.trans(k), meets)
-        b = 64 + tl.arange(0, 64)
+        finds = exact_dot(state_0, tl.trans(k), finds, CUT_K)
+        meets = exact_dot(k, tl.trans(k), meets, CUT_K)
+        q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        acc = exact_dot(state_0, tl.trans(q), acc, CUT_K)
+        meets_query = exact_dot(k, tl.trans(q), meets_query, CUT_K)
+        b = 32 + tl.arange(0, 32)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        finds = exact_dot(state_1, tl.trans(k), finds)
-        meets = exact_dot(k, tl.trans(k), meets)
+        finds = exact_dot(state_1, tl.trans(k), finds, CUT_K)
+        meets = exact_dot(k, tl.trans(k), meets, CUT_K)
+        q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        acc = exact_dot(state_1, tl.trans(q), acc, CUT_K)
+        meets_query = exact_dot(k, tl.trans(q), meets_query, CUT_K)
+        b = 64 + tl.arange(0, 32)
+        k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        finds = exact_dot(state_2, tl.trans(k), finds, CUT_K)
+        meets = exact_dot(k, tl.trans(k), meets, CUT_K)
+        q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        acc = exact_dot(state_2, tl.trans(q), acc, CUT_K)
+        meets_query = exact_dot(k, tl.trans(q), meets_query, CUT_K)
+        b = 96 + tl.arange(0, 32)
+        k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        finds = exact_dot(state_3, tl.trans(k), finds, CUT_K)
+        meets = exact_dot(k, tl.trans(k), meets, CUT_K)
+        q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        acc = exact_dot(state_3, tl.trans(q), acc, CUT_K)
+        meets_query = exact_dot(k, tl.trans(q), meets_query, CUT_K)
+        # What each step finds in the state before it, decayed: a triangular system, solved from the first step on.
         meets = tl.where(later, fade * meets, 0.0)
-        finds = exact_dot(added, meets, since * finds)
+        finds = exact_dot(added, meets, since * finds, CUT_K)
         pull = meets * rate[:, None]
         for pivot in range(CHUNK - 1):
             solved = tl.sum(tl.where((step == pivot)[None, :], finds, 0.0), 1)
             finds -= solved[:, None] * tl.sum(tl.where((step == pivot)[:, None], pull, 0.0), 0)[None, :]
         gone = rate[None, :] * finds
         added -= gone
-        acc = tl.zeros((BLOCK_V, CHUNK), tl.float32)
-        meets = tl.zeros((CHUNK, CHUNK), tl.float32)
-        b = tl.arange(0, 64)
-        k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        acc = exact_dot(state_0, tl.trans(q), acc)
-        meets = exact_dot(k, tl.trans(q), meets)
-        b = 64 + tl.arange(0, 64)
-        k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        q = tl.load(q_row + t[:, None] * q_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        acc = exact_dot(state_1, tl.trans(q), acc)
-        meets = exact_dot(k, tl.trans(q), meets)
-        acc = exact_dot(added, fade * meets, since * acc)
+        acc = exact_dot(added, fade * meets_query, since * acc, CUT_K)
         o = acc
         tl.store(o_row + t[None, :] * o_stride_t + a, o.to(o_ptr.dtype.element_ty), mask=t_in[None, :] & a_in)
         left = tl.sum(tl.where((step == CHUNK - 1)[None, :], fade, 0.0), 1)[None, :]
         faded = tl.sum(tl.where((step == CHUNK - 1)[None, :], since, 0.0), 1)[:, None]
         added *= left
-        b = tl.arange(0, 64)
+        b = tl.arange(0, 32)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        state_0 = exact_dot(added, k, state_0 * faded)
-        b = 64 + tl.arange(0, 64)
+        state_0 = exact_dot(added, k, state_0 * faded, CUT_K)
+        b = 32 + tl.arange(0, 32)
         k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
-        state_1 = exact_dot(added, k, state_1 * faded)
-    b = tl.arange(0, 64)
+        state_1 = exact_dot(added, k, state_1 * faded, CUT_K)
+        b = 64 + tl.arange(0, 32)
+        k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        state_2 = exact_dot(added, k, state_2 * faded, CUT_K)
+        b = 96 + tl.arange(0, 32)
+        k = tl.load(k_row + t[:, None] * k_stride_t + b[None, :], mask=t_in[:, None], other=0.0)
+        state_3 = exact_dot(added, k, state_3 * faded, CUT_K)
+    b = tl.arange(0, 32)
     tl.store(S_row + a * S_stride_a + b[None, :], state_0.to(S_ptr.dtype.element_ty), mask=a_in)
-    b = 64 + tl.arange(0, 64)
+    b = 32 + tl.arange(0, 32)
     tl.store(S_row + a * S_stride_a + b[None, :], state_1.to(S_ptr.dtype.element_ty), mask=a_in)
+    b = 64 + tl.arange(0, 32)
+    tl.store(S_row + a * S_stride_a + b[None, :], state_2.to(S_ptr.dtype.element_ty), mask=a_in)
+    b = 96 + tl.arange(0, 32)
+    tl.store(S_row + a * S_stride_a + b[None, :], state_3.to(S_ptr.dtype.element_ty), mask=a_in)
 
 
 CONFIGS: Configs = {
     "sm_80": {
-        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
-        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
+        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16, "CUT_K": 32}),),
+        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16, "CUT_K": 16}),),
     },
     "sm_90": {
-        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
-        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
+        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16, "CUT_K": 32}),),
+        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16, "CUT_K": 64}),),
     },
     "sm_100": {
-        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
-        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16}),),
+        2: (Config(None, 4, 1, {"CHUNK": 16, "BLOCK_V": 16, "CUT_K": 32}),),
+        4: (Config(None, 8, 1, {"CHUNK": 16, "BLOCK_V": 16, "CUT_K": 64}),),
     },
 }
 

@@ -17,16 +17,17 @@ from specc.targets.triton.tiles import Config, Configs, TileTable, load_tiles, n
 
 SMALLEST = 16
 """Of any side of a tile: what a tensor core takes."""
-WIDEST = 64
+WIDEST = 32
 """Keys whose part of the state is one tile."""
-TILES = ("CHUNK", "BLOCK_V")
+TILES = ("CHUNK", "BLOCK_V", "CUT_K")
 EXACT_DOT = '''@triton.jit
-def exact_dot(a, b, total):
-    """total + a·b on tensor cores, to the accuracy of float32.
+def exact_dot(a, b, total, CUT_K: tl.constexpr):
+    """total + a·b to the accuracy of float32.
 
-    A factor in float32 is cut into three of 8 bits each, which hold its 24; products below 2**-23 are left out.
+    A factor in float32 is cut into three of 8 bits each, which hold its 24, for tensor cores; products below 2**-23 are
+    left out. Two of them are cut for sums of CUT_K or more, and multiplied as they are for shorter ones.
     """
-    if a.dtype == b.dtype and (a.dtype != tl.float32 or a.shape[1] <= 16):
+    if a.dtype == b.dtype and (a.dtype != tl.float32 or a.shape[1] < CUT_K):
         return tl.dot(a, b, total, input_precision="ieee")
     a1 = a.to(tl.bfloat16)
     b1 = b.to(tl.bfloat16)
@@ -50,9 +51,12 @@ def exact_dot(a, b, total):
 
 @dataclass(frozen=True)
 class ReadingText:
-    """A reading as its template prints it; `loads` make its query for one piece of the keys."""
+    """A reading as its template prints it; `loads` make its query for one piece of the keys, and `meets` and
+    `meets_erase` are the products of what is written and erased with it."""
 
     acc: str
+    meets: str
+    meets_erase: str
     query: str
     loads: list[str]
     epilogue: list[str]
@@ -145,12 +149,12 @@ class _Chunks:
         first = self._first()
         self.before += self.out.pointers([x.store for x in r.readings])
         self.before += self.whole.pointers([r.last] if r.last is not None else [])
-        coefficients, late = self._coefficients()
+        coefficients = self._coefficients()
         named = {"write": r.write, **({} if r.rate is None else {"probe": r.probe, "erase": r.erase})}
         vectors = {n: self._vector(n, e) for n, e in named.items()}
         return {
             "head": [*place, *self.before], "first": first, "pieces": self._pieces(), "steps": steps,
-            "index": [f"{t} = start + step", f"{t}_in = {t} < {steps}"], "coefficients": coefficients, "late": late,
+            "index": [f"{t} = start + step", f"{t}_in = {t} < {steps}"], "coefficients": coefficients,
             "state_loads": self._tiles(named.values()), "taken": r.rate is not None, "shared": r.erase == r.write,
             "readings": [self._reading(x, tuple(named.values())) for x in r.readings], "last": r.last is not None,
             "probe": "", "erase": "", **vectors,
@@ -198,19 +202,19 @@ class _Chunks:
         moving = [x for x in self.r.loads if x.name in names and self.r.time.var in depends_on(x)]
         return [x for x in moving if self.r.key.var not in depends_on(x)]
 
-    def _coefficients(self) -> tuple[list[str], list[str]]:
-        """Decay, rate and what is added; and the reads that only results need."""
+    def _coefficients(self) -> list[str]:
+        """Decay, rate and what is added, and all that is read of each chunk but vectors."""
         r, t = self.r, self.r.time.var
-        vectors = (r.write, r.probe, r.erase)
-        early = self._reads(e for e in (r.decay, r.rate, r.added, *vectors) if e is not None)
-        late = [x for x in self._reads(e for y in r.readings for e in (y.query, y.store.value)) if x not in early]
-        lines = [line for x in early for line in self._scope_of(x).load(x)]
+        results = [e for y in r.readings for e in (y.query, y.store.value)]
+        exprs = (r.decay, r.rate, r.added, r.write, r.probe, r.erase, *results)
+        reads = self._reads(e for e in exprs if e is not None)
+        lines = [line for x in reads for line in self._scope_of(x).load(x)]
         lines.append(f"decay = tl.where({t}_in, {self.flat.text(r.decay)}, 1.0)")
         if r.rate is not None:
             lines.append(f"rate = tl.where({t}_in, {self.flat.text(r.rate)}, 0.0)")
         lines += self.out.block([("added", self._wide(r.added, "[None, :]"))])
         lines.append(f"added = tl.where({t}_in[None, :] & {r.value.var}_in, added, 0.0)")
-        return lines, [line for x in late for line in self._scope_of(x).load(x)]
+        return lines
 
     def _wide(self, e: Expr, view: str) -> Expr:
         """`e` in a tile of steps and something else, where what is one number a step is seen as `view`."""
@@ -249,6 +253,6 @@ class _Chunks:
         result = self.names.fresh(reading.store.operand)
         lines = self.out.block([(result, self._wide(reading.store.value, "[None, :]"))])
         loads = self._tiles([reading.query], known)
-        return ReadingText(
-            reading.accumulator, query, loads, [*lines, *self.out.store(reading.store, result)]
-        )  # fmt: skip
+        meets, meets_erase = self.names.fresh("meets_query"), self.names.fresh("erase_meets_query")
+        epilogue = [*lines, *self.out.store(reading.store, result)]
+        return ReadingText(reading.accumulator, meets, meets_erase, query, loads, epilogue)

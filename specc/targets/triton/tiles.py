@@ -21,7 +21,7 @@ TILES: Mapping[str, tuple[str, ...]] = {
     "gather": ("TILE",),
     "attention_prefill": ("BLOCK_T", "BLOCK_L", "BLOCK_E", "BLOCK_D"),
     "attention_decode": ("BLOCK_L", "BLOCK_E", "BLOCK_D", "SPLITS"),
-    "recurrence": ("CHUNK", "BLOCK_V"),
+    "recurrence": ("CHUNK", "BLOCK_V", "CUT_K"),
 }
 """The tiles that a row of each schedule gives; the table's header says what they are."""
 FACTS: Mapping[str, tuple[str, ...]] = {

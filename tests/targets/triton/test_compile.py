@@ -8,10 +8,14 @@ from specc.kernels import Kernel
 from specc.targets.triton.aot import CompileReport, compile_kernel
 from specc.targets.triton.compile import CompileSpec, compile_specs
 from specc.targets.triton.emit import emit
+from tests.shipped import distinct
 from tests.targets.triton.generated import shipped
 
 DECODE = shipped("decodeGQA", lead=0, D=64, heads=8, kv_heads=2, scale=1)
 SLIDING = shipped("slidingGQA", lead=0, D=256, heads=32, kv_heads=16, scale=1, window=1024)
+
+CHUNKS = shipped("gatedDeltaRule", lead=0, given=("S0",), Hv=48, Hk=16, Dk=128, Dv=128)
+TILED = {n: k for n, k in distinct().items() if k.schedule_name not in ("gather", "pointwise", "row_reduction")}
 
 
 def specs(kernel: Kernel, arch: str = "sm_90", dtype: str = "bfloat16") -> list[CompileSpec]:
@@ -97,6 +101,20 @@ def test_float32_products_use_no_tensor_core() -> None:
     assert report.tensor_core == ()
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+def test_a_recurrence_in_float32_is_clean(arch: str) -> None:
+    (spec,) = specs(CHUNKS, arch, "float32")
+    assert_clean(compiled(spec, arch))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("name", TILED)
+def test_kernels_of_shipped_specs_are_clean_in_float32_too(name: str, arch: str) -> None:
+    for spec in specs(TILED[name], arch, "float32"):
+        assert_clean(compiled(spec, arch))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100"])
@@ -111,6 +129,7 @@ def test_awkward_shapes_are_clean_too(arch: str, dtype: str) -> None:
         shipped("causalConvSilu", lead=0, K=4, C=10240),
         shipped("causalGQA", lead=0, D=96, heads=8, kv_heads=2, scale=1),
         shipped("decodeGQA", lead=0, D=128, heads=32, kv_heads=1, scale=1),
+        CHUNKS,
     ]
     for kernel in kernels:
         for spec in specs(kernel, arch, dtype):
