@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from specc.evidence.check import Executor, Report, Status, check_kernel
-from specc.evidence.execute import TorchExecutor, TritonExecutor
+from specc.evidence.execute import CudaExecutor, TorchExecutor, TritonExecutor
 from specc.instantiate import instantiate
 from specc.ir import Role
 from specc.kernels import Kernel
@@ -18,7 +18,7 @@ from specc.ops import Library
 from specc.targets.triton.emit import emit
 from tests.evidence.planted import library, nat, real, swap
 
-EXECUTORS: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor()}
+EXECUTORS: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor(), "cuda": CudaExecutor()}
 HEADS = {"Hv": nat(6), "Hk": nat(2), "Dk": nat(20), "Dv": nat(24)}
 CONV = {"C": nat(70), "K": nat(4), "W": nat(3)}
 KEPT = ("S0", "S", "alpha", "beta")
