@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil, floor
 
 from specc.instantiate import FALSE, TRUE
-from specc.ops import Bin, Call, Cmp, Expr, Neg, Num, Select, Size, Sort, Var, rebuild, walk
+from specc.ops import Bin, Call, Cmp, Expr, Named, Neg, Num, Select, Size, Sort, Var, rebuild, walk
 from specc.passes.simplify import identities
 
 Range = tuple[int, int]
@@ -28,6 +28,8 @@ def bounds_of(e: Expr, ranges: Mapping[str, Range]) -> Range | None:
             return int(value), int(value)
         case Var(name) | Size(name):
             return ranges.get(name)
+        case Named(_, inside):
+            return bounds_of(inside, ranges)
         case Neg(arg):
             inner = bounds_of(arg, ranges)
             return None if inner is None else (-inner[1], -inner[0])

@@ -10,6 +10,7 @@ from itertools import product
 from specc.formula_text import expr_text
 from specc.instantiate import compare
 from specc.lower.logic import negation
+from specc.lower.ranges import bounds_of
 from specc.ops import (
     Apply,
     Bin,
@@ -108,7 +109,7 @@ def _outside(index: Expr, dim: Expr, read: _Read) -> dict[str, int] | None:
     if length is None or any(n is None for n in lengths):
         return None
     box = {n: (0, int(size or 0) - 1) for n, size in zip(names, lengths, strict=True)}
-    within = span(index, {**{n: (size, size) for n, size in sizes.items()}, **box})
+    within = bounds_of(index, {**{n: (size, size) for n, size in sizes.items()}, **box})
     if within is not None and within[0] >= 0 and within[1] < length:
         return None
     many = int(POINTS ** (1 / max(1, len(names))))
@@ -127,37 +128,6 @@ def _candidates(length: int, many: int) -> list[int]:
         return list(range(length))
     half = max(1, many // 2)
     return [*range(half), *range(length - half, length)]
-
-
-def span(e: Expr, box: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
-    """Between which values an index lies where variables and sizes lie in `box`; None where this does not say it."""
-    match e:
-        case Num(n) if n.denominator == 1:
-            return int(n), int(n)
-        case Var(name) | Size(name):
-            return box.get(name)
-        case Named(_, inner):
-            return span(inner, box)
-        case Bin(op, left, right):
-            a, b = span(left, box), span(right, box)
-            return None if a is None or b is None else _span_of(op, a, b)
-    return None
-
-
-def _span_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
-    match op:
-        case "+":
-            return a[0] + b[0], a[1] + b[1]
-        case "-":
-            return a[0] - b[1], a[1] - b[0]
-        case "·":
-            ends = [x * y for x in a for y in b]
-            return min(ends), max(ends)
-        case "//" if b[0] == b[1] > 0:
-            return a[0] // b[0], a[1] // b[0]
-        case "%" if b[0] == b[1] > 0:
-            return (a[0], a[1]) if a[0] >= 0 and a[1] < b[0] else (0, b[0] - 1)
-    return None
 
 
 def value(e: Expr, point: Mapping[str, int]) -> Fraction | int | None:
