@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,7 +98,25 @@ def build(text: str, wide: bool = False) -> Path:
     """The library of a kernel file, built once for each text. `wide`: everything in float64.
 
     Raises SpecError (E509) where there is no compiler, and HostCompileError."""
-    return _built({"kernel.cu": text}, (*COMMON, "-O1", *flags(), *(("-DSPECC_ACC=double",) if wide else ())))
+    return _built({"kernel.cu": _bounded(text)}, (*COMMON, "-O1", *flags(), *(("-DSPECC_ACC=double",) if wide else ())))
+
+
+def _bounded(text: str) -> str:
+    """A kernel file in which every kernel with launch bounds holds its launches against them first. No line moves."""
+    parts, at = [], 0
+    for kernel in _BOUNDS.finditer(text):
+        depth, end = 1, kernel.end()
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        body = re.compile(r"\s*\{").match(text, end)
+        if body:
+            parts += [text[at : body.end()], f" specc_host::check_bounds({kernel['bounds']});"]
+            at = body.end()
+    return "".join([*parts, text[at:]])
+
+
+_BOUNDS = re.compile(r"__launch_bounds__\((?P<bounds>(?:[^()]|\([^()]*\))*)\)\s+\w+\(")
 
 
 def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:

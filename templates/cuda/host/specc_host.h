@@ -66,6 +66,13 @@ int barrier_count(bool predicate, int line);
 /// Ends the launch: the fiber that calls it never goes on.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
+/// What a kernel with `__launch_bounds__(most, …)` starts with.
+template <typename... Rest>
+SPECC_PLAIN void check_bounds(unsigned most, Rest...) {
+    const uint3 n = block_size();
+    if (n.x * n.y * n.z > most) fail("a launch of %u threads, __launch_bounds__ allows %u", n.x * n.y * n.z, most);
+}
+
 /// Accesses that the compiler does not see as such.
 void check_read(const void* from, size_t bytes, size_t alignment);
 void check_write(void* to, size_t bytes, size_t alignment);

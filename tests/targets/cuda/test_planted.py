@@ -68,6 +68,12 @@ FAULTS = {
     "stage of shared memory out of range": Fault(
         "lmHead", "step % Shape::STAGES * (", "step * (", "out of range.*dynamic|writes no shared memory"
     ),
+    "bounds of fewer threads than are launched": Fault(
+        "lmHead",
+        "__launch_bounds__(Shape::THREADS)",
+        "__launch_bounds__(Shape::THREADS / 2)",
+        "__launch_bounds__ allows",
+    ),
     "tail of the sum not masked": Fault(
         "lmHead", "left = own < 130 ? 200 - k_first : 0", "left = VEC", f"out of range|{BOUND}"
     ),

@@ -37,16 +37,17 @@ def run(
     seed: int = 0,
     programs: Sampler | None = None,
     more: str = "",
+    bounds: str = "",
     wide: bool = False,
 ) -> Trace:
     """Runs the body `kernel` of a kernel whose parameters are pointers, called as the inputs and outputs, and leaves
-    what it wrote in `outputs`. `more`: functions before it. Raises KernelFault."""
+    what it wrote in `outputs`. `more`: functions before it; `bounds`: its launch bounds. Raises KernelFault."""
     arrays = {**(inputs or {}), **outputs}
     parameters = [f"{'' if n in outputs else 'const '}{TYPES[a.dtype.name]}* {n}" for n, a in arrays.items()]
     given = [f"({p.rpartition(' ')[0]})p[{n}]" for n, p in enumerate(parameters)]
     source = f"""
 {more}
-__global__ void test_kernel({", ".join(parameters)}) {{
+__global__ void {bounds} test_kernel({", ".join(parameters)}) {{
 {" ".join(f"(void){n};" for n in arrays)}
 {kernel}
 }}

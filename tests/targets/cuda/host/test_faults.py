@@ -22,6 +22,17 @@ def test_a_read_past_the_end_names_the_buffer_and_the_index() -> None:
         run("y[threadIdx.x] = x[threadIdx.x + 1];", out(), x)
 
 
+@pytest.mark.parametrize("bounds", ["__launch_bounds__(64)", "__launch_bounds__(2 * (30 + 2), 1)"])
+def test_a_launch_of_more_threads_than_its_bounds_allow_is_refused(bounds: str) -> None:
+    y = out(128)
+    run("y[threadIdx.x + 32 * threadIdx.y] = 1.0f;", y, block=(32, 2), bounds=bounds)
+    assert y["y"].sum() == 64
+    with pytest.raises(
+        KernelFault, match=r"a launch of 96 threads, __launch_bounds__ allows 64 \[block 0, 0, 0 of test_kernel"
+    ):
+        run("y[threadIdx.x + 32 * threadIdx.y] = 1.0f;", y, block=(32, 3), bounds=bounds)
+
+
 def test_a_write_before_the_start_names_the_buffer_and_the_index() -> None:
     with pytest.raises(KernelFault, match=r"out of range: thread 0 writes 4 bytes at y\[-1\]"):
         run("y[int(threadIdx.x) - 1] = 1.0f;", out())
