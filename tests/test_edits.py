@@ -1,4 +1,4 @@
-"""One edit of one formula moves oracle, Triton, torch and page together; only the hand-written twin stays behind."""
+"""One edit of one formula moves oracle, all targets and the page together; only the hand-written twin stays behind."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from specc.formula_text import formula_text
 from specc.kernels import Kernel
 from specc.oracle import evaluate
 from specc.page.tables import function_text, functions
+from specc.targets.cuda.emit import emit as emit_cuda
 from specc.targets.torch.target import source_of
 from specc.targets.triton.emit import emit
 from tests import twins
@@ -66,7 +67,7 @@ def test_an_edit_of_a_formula_moves_everything_but_the_twin(name: str) -> None:
     edit: Callable[[str], str] = swap(old, new)
     before, after = NODES[node].kernel(library()), NODES[node].kernel(library(edit))
     assert page_text(before) != page_text(after)
-    assert emit(before) != emit(after)
+    assert emit(before) != emit(after) and emit_cuda(before) != emit_cuda(after)
     roles = {o.name: o.role for o in before.operands}
     assert source_of(before.formula, roles)[1] != source_of(after.formula, roles)[1]
     case = replace(next(c for c in pinned(after) if c.family == "normal"), magnitude=magnitude)

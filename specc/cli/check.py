@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from specc.kernels import Kernel
 
 
-CHECKED = ["torch", "triton"]
-"""Targets that are checked when none is named."""
-
-
 def check(
     name: Annotated[str, typer.Argument(metavar="SPEC", help="A Model Spec: specs/gemma4.spec, google/gemma-4-31B.")],
     node: Annotated[list[str], typer.Option(metavar="PATH", help="Only this node; again for more.")] = [],  # noqa: B006
     target: Annotated[
-        list[str], typer.Option(help="triton, torch or cuda; again for more. None means triton and torch.")
+        list[str], typer.Option(help="triton, torch or cuda; again for more. None means all that this machine can run.")
     ] = [],  # noqa: B006
     examples: Annotated[int, typer.Option(min=0, help="Drawn cases beside the pinned ones, per kernel.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Seed of the drawn cases; a new one when not given.")] = None,
@@ -41,7 +37,6 @@ def check(
     """Hold every kernel and reference function against the formulas, within derived bounds."""
     # The matrices are small: threads of NumPy's BLAS only get into each other's way.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from specc.cli.build import chosen_targets
     from specc.evidence.counterexample import save
     from specc.evidence.suite import check_kernels
 
@@ -50,11 +45,12 @@ def check(
     model = pipeline.load(spec)
     print_warnings(model.library.warnings)
     kernels, nodes = _kernels(model, node)
+    targets, left_out = _targets(target)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
     reports: list[Report] = []
     files: dict[int, Path] = {}
-    for report in check_kernels(model, kernels, chosen_targets(target or CHECKED), examples, number):
+    for report in check_kernels(model, kernels, targets, examples, number):
         reports.append(report)
         if report.counterexample is not None and not report.shared:
             files[id(report)] = save(report, report.counterexample, out)
@@ -64,11 +60,29 @@ def check(
     bad = [r for r in reports if r.status != "VERIFIED"]
     if json:
         found = [values(r, files.get(id(r)), nodes[r.kernel.name]) for r in reports]
-        print_json({"ok": not bad, "seed": number, "reports": found})
+        print_json({"ok": not bad, "seed": number, "not_checked": left_out, "reports": found})
     else:
-        print(summary(reports))
+        print("\n".join([summary(reports), *(f"{t} not checked: {why}" for t, why in left_out.items())]))
     if bad:
         raise typer.Exit(FAILED)
+
+
+def _targets(names: list[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The targets to check, and why others are not: of those that nobody named, `cuda` needs a C++ compiler. Raises
+    SpecError (E505, E509)."""
+    from specc.cli.build import chosen_targets
+    from specc.targets.cuda.host import compiler
+
+    targets = chosen_targets(names)
+    try:
+        if "cuda" in targets:
+            compiler()
+    except SpecError as error:
+        if names:
+            raise
+        (reason,) = error.diagnostics
+        return tuple(t for t in targets if t != "cuda"), {"cuda": f"{reason.message}; {reason.help}"}
+    return targets, {}
 
 
 def _new_seed() -> int:

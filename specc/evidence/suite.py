@@ -27,7 +27,7 @@ def executors(model: Model, targets: Sequence[str]) -> tuple[Executor, ...]:
 def check_kernels(
     model: Model,
     kernels: Sequence[Kernel],
-    targets: Sequence[str] = ("triton", "torch"),
+    targets: Sequence[str],
     examples: int = 10,
     seed: int = 0,
     dtypes: Sequence[str] = DTYPES,
