@@ -119,6 +119,10 @@ class Node:
         from specc.targets.cuda.device import run_on_device
         from specc.targets.cuda.emit import emit
 
+        apart = [name for name, value in tensors.items() if not hasattr(value, "is_cuda")]
+        if apart:
+            message = f"`{self.path}`: `{apart[0]}` is no tensor, but others are tensors on a GPU"
+            raise SpecError([Diagnostic("E507", message, None, "put all operands on the GPU, or none")])
         bound = self._fitting(self._bound(phase), {name: _outline(value) for name, value in tensors.items()})
         found: dict[str, Any] = {}
         with _failures(self, "cuda"):

@@ -21,7 +21,7 @@ from specc.targets.cuda import host
 from specc.targets.cuda.aot import cubin
 from specc.targets.cuda.emit import SPACE, symbol
 from specc.targets.cuda.names import legal
-from specc.targets.cuda.run import TYPES, bind_sizes, storage_of, stored_type
+from specc.targets.cuda.run import TYPES, bind_sizes, index_bytes, storage_of, stored_type
 from specc.targets.cuda.session import Planned, plan
 from specc.targets.cuda.wrapper import Argument, arguments, needs_workspace
 
@@ -55,7 +55,7 @@ class _Call:
 
     def __init__(self, kernel: Kernel, text: str, tensors: Mapping[str, torch.Tensor], space: str) -> None:
         self.sizes, self.type = bind_sizes(kernel, tensors), storage_of(kernel, tensors)
-        device, self.index_bytes = _checked(kernel, tensors)
+        device, self.index_bytes = _device(kernel, tensors), index_bytes(kernel, tensors)
         self.outputs = {o.name: self._empty(o, device) for o in kernel.operands if o.output}
         self.ready, self.symbol = legal(kernel), symbol(kernel, space)
         self.library = host.load(host.build(text))
@@ -94,8 +94,8 @@ class _Call:
         return ctypes.c_void_p(None)
 
 
-def _checked(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> tuple[torch.device, int]:
-    """The device of all inputs, and the bytes of an index. Raises ValueError."""
+def _device(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.device:
+    """That of all inputs, whose last axes are contiguous. Raises ValueError."""
     inputs = {o.name: tensors[o.name] for o in kernel.operands if not o.output}
     devices = sorted({str(t.device) for t in inputs.values()})
     if len(devices) != 1:
@@ -103,10 +103,7 @@ def _checked(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> tuple[torch
     apart = [n for n, t in inputs.items() if t.dim() and t.stride(-1) != 1 and t.shape[-1] > 1]
     if apart:
         raise ValueError(f"the last axis of `{apart[0]}` is not contiguous")
-    widths = {inputs[o.name].element_size() for o in kernel.operands if o.sort is Sort.INDEX}
-    if len(widths) > 1:
-        raise ValueError("index operands differ in type")
-    return next(iter(inputs.values())).device, max(widths, default=8)
+    return next(iter(inputs.values())).device
 
 
 @cache

@@ -22,6 +22,7 @@ from specc.targets.cuda.wrapper import Argument, arguments, needs_workspace
 
 TYPES = {torch.bfloat16: 0, torch.float16: 1, torch.float32: 2, torch.float64: 3}
 """Storage types as launch wrappers number them."""
+INTEGERS = (torch.int32, torch.int64)
 GUARD = 1 << 16
 """Bytes between operands, so that what passes the end of one does not reach another."""
 
@@ -67,9 +68,7 @@ class _Call:
         self.arrays: dict[str, npt.NDArray[Any]] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
         self.type = storage_of(kernel, tensors)
-        self.index_bytes = {tensors[o.name].element_size() for o in kernel.operands if o.sort is Sort.INDEX}
-        if len(self.index_bytes) > 1:
-            raise ValueError("index operands differ in type")
+        self.index_bytes = index_bytes(kernel, tensors)
         windows = [(o, *self._window(o, tensors)) for o in kernel.operands]
         room = sum(w.nbytes + GUARD for _, w, _ in windows) + GUARD * (len(kernel.tables) + 1)
         room += sum(8 * t.extent for t in kernel.tables)
@@ -130,7 +129,7 @@ class _Call:
             case "type":
                 return ctypes.c_int(TYPES[self.type])
             case "index_bytes":
-                return ctypes.c_int(next(iter(self.index_bytes)))
+                return ctypes.c_int(self.index_bytes)
             case "workspace":
                 return ctypes.c_void_p(self.workspace.ctypes.data)
             case "operand" | "table":
@@ -199,6 +198,17 @@ def storage_of(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.dty
     if wrong:
         raise ValueError(f"`{wrong[0]}` is stored in {tensors[wrong[0]].dtype}")
     return dtype
+
+
+def index_bytes(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> int:
+    """Bytes of the integers that all index operands share. Raises ValueError."""
+    found = {o.name: tensors[o.name].dtype for o in kernel.operands if o.sort is Sort.INDEX and not o.output}
+    wrong = [n for n, dtype in found.items() if dtype not in INTEGERS]
+    if wrong:
+        raise ValueError(f"`{wrong[0]}` is stored in {found[wrong[0]]}, not in {' or '.join(map(str, INTEGERS))}")
+    if len(set(found.values())) > 1:
+        raise ValueError("index operands differ in type")
+    return max((dtype.itemsize for dtype in found.values()), default=8)
 
 
 def stored_type(o: Operand, dtype: torch.dtype) -> torch.dtype:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import specc
+from specc.diagnostics import SpecError
 from specc.kernels import Kernel
 from specc.targets.cuda import device
 from specc.targets.cuda.device import prepare, run_on_device
@@ -153,3 +155,80 @@ def test_shared_memory_beyond_48_kb_is_asked_for(shared_bytes: int, monkeypatch:
 def test_shared_memory_that_a_device_has_not_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="229376 bytes of dynamic shared memory on cuda:0: CUDA_ERROR_INVALID_VALUE"):
         Driver(most=99 * 1024).run(monkeypatch, 224 * 1024)
+
+
+DECODE = shipped("decodeGQA", lead=0, D=40, heads=6, kv_heads=2, scale=1)
+HEADS = 6
+
+
+def decode(rows: int, keys: int, dtype: torch.dtype = torch.bfloat16) -> dict[str, torch.Tensor]:
+    return operands(DECODE, {"B": rows, "S": keys}, dtype, indices={"seq_lens": [keys] * rows})
+
+
+def word(data: bytes) -> int:
+    return int.from_bytes(data, "little")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize(("rows", "keys"), [(1, 0), (1, 63), (4, 64), (4, 5000), (5, 5000), (33, 5000)])
+def test_parts_of_the_keys_have_room_in_a_workspace_that_is_made_for_them(
+    rows: int, keys: int, dtype: torch.dtype
+) -> None:
+    tensors = decode(rows, keys, dtype)
+    _, (split, merge), (workspace,) = prepare(DECODE, emit(DECODE), tensors)
+    splits = split.grid[2]
+    assert splits == {0: 1, 63: 1, 64: 2}.get(keys, 32 if rows <= 4 else 8 if rows <= 32 and dtype.itemsize == 2 else 4)
+    assert split.grid == (rows, 2, splits) and merge.grid == (rows, HEADS, 1)
+    parts, start = rows * HEADS * splits, workspace.data_ptr()
+    scratch = [start, start + 4 * parts * 40, start + 4 * parts * 41]
+    assert workspace.dtype is torch.float32 and workspace.device == tensors["q"].device
+    assert workspace.numel() == rows * HEADS * max(splits, split_count(rows, keys)) * 42 >= parts * 42
+    assert [word(a) for a in split.arguments][-3:] == scratch
+    assert [word(a) for a in merge.arguments][-4:] == [*scratch, splits]
+
+
+def split_count(rows: int, keys: int) -> int:
+    """The largest number of parts of any storage type."""
+    return min(32 if rows <= 4 else 8 if rows <= 32 else 4, keys // 64 + 1)
+
+
+def test_decode_attention_is_told_as_it_runs() -> None:
+    tensors, text = decode(3, 70), emit(DECODE)
+    told = prepare(DECODE, text, tensors)[1]
+    made = run_text(DECODE, text, tensors)[1].launches
+    assert [(t.grid, t.block, t.shared_bytes) for t in told] == [(m.grid, m.block, m.shared_bytes) for m in made]
+
+
+def test_no_sequences_launch_nothing() -> None:
+    outputs, launches, (workspace,) = prepare(DECODE, emit(DECODE), decode(0, 70))
+    assert launches == () and outputs["o"].shape == (0, HEADS, 40) and workspace.numel() == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.int16, torch.uint8, torch.float32, torch.bool])
+def test_an_index_of_another_type_is_refused(dtype: torch.dtype) -> None:
+    tensors = decode(2, 70)
+    with pytest.raises(ValueError, match="`seq_lens` is stored in torch.*, not in torch.int32 or torch.int64"):
+        prepare(DECODE, emit(DECODE), {**tensors, "seq_lens": tensors["seq_lens"].to(dtype)})
+
+
+def test_decode_attention_of_a_node_takes_tensors_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Planned] = []
+
+    def recorded(kernel: Kernel, text: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        outputs, launches, _ = prepare(kernel, text, tensors)
+        told.extend(launches)
+        return outputs
+
+    monkeypatch.setattr(device, "run_on_device", recorded)
+    node = specc.load("google/gemma-4-31B").node("layers[5].attn.core")
+    q, cache = torch.zeros(2, 32, 512).as_subclass(OnGpu), torch.zeros(2, 160, 4, 512)
+    seq_lens = torch.full((2,), 160)
+    found = node.run("cuda", phase="decode", q=q, k=cache, v=cache, seq_lens=seq_lens)
+    assert found["o"].shape == (2, 32, 512)
+    assert [one.grid for one in told] == [(2, 4, 3), (2, 32, 1)]
+
+
+def test_an_array_among_tensors_of_a_gpu_is_refused() -> None:
+    node = specc.load("google/gemma-4-31B").node("layers[*].input_norm")
+    with pytest.raises(SpecError, match="E507.*`w` is no tensor, but others are tensors on a GPU"):
+        node.run("cuda", x=torch.zeros(3, 5376).as_subclass(OnGpu), w=np.ones(5376))
