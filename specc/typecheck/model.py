@@ -17,6 +17,7 @@ from specc.typecheck.node_names import check_node_names
 from specc.typecheck.rows import bind_row, kept_in
 from specc.typecheck.shapes import Dims, shape
 from specc.typecheck.sizes import Frame, Group, check_frame
+from specc.typecheck.states import check_outside, check_states
 from specc.typecheck.surroundings import check_config, check_profile
 from specc.typecheck.values import attempt, mistake, table
 from specc.typecheck.weights import Taken, check_tied, check_tiling, take, tied_nodes
@@ -55,11 +56,14 @@ class _Builder:
         inputs = self._inputs()
         self._check_count()
         flow = check_flow(self.spec, self.frame.groups, self.report)
+        declared = [d.tensor.name for d in self.spec.states.items] if self.spec.states else []
+        self.failed |= check_outside(flow.before + flow.after, declared, self.report)
         outer = {t.name: Wire(t.name, t.dims, t.sort) for t in inputs}
         outer |= self._bind(flow.before, self.frame.outside, outer, -1)
         stream = self._stream(outer)
         inside = outer | {stream.name: Wire(stream.name, stream.dims, origin="stream")}
         for group, rows in zip(self.frame.groups, flow.inside, strict=True):
+            check_states(rows, declared, self.report)
             written = self._bind(rows, group, inside, 0)
             self._check_stream(self.spec.stream.next.name, written, stream, group)
         self._bind(flow.after, self.frame.outside, inside, 1)
@@ -160,7 +164,7 @@ class _Builder:
         for row in rows:
             for arg in (a for apply in row.applies for a in apply.args):
                 wires.setdefault(arg.wire, Wire(arg.wire, None))
-            op = self.ops.get(row.op.name)
+            op = None if id(row) in self.failed and side else self.ops.get(row.op.name)
             new = self._bind_row(row, op, group, World(wires, states, inputs), side)
             written |= new
             wires |= new
@@ -211,7 +215,7 @@ class _Builder:
         used = args | {o.wire for r in rows for x in r.applies for o in x.outs}
         found: dict[str, Dims] = {}
         for d in self.spec.states.items if self.spec.states else ():
-            report = self.report if d.tensor.name in used else Collector()
+            report = self.report if d.tensor.name in used and group.layers else Collector()
             found[d.tensor.name] = attempt(report, shape, d.tensor.dims, table(group.names)) or ()
         return found
 
