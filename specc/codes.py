@@ -42,6 +42,7 @@ CODES: dict[str, str] = {
     "E239": "With these constants the formula needs something that is not given, or never reads something that is.",
     "E240": "Shapes do not meet.",
     "E241": "The width of a result contradicts what is cut from it.",
+    "E242": "A tensor of integers stands where real numbers are wanted, or the reverse.",
     "E250": "A wire is read and never written.",
     "E251": "A wire is read in layers in which it is not written: a layer is left without a variant of a node.",
     "E252": "A node depends on its own result.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, Diagnostic, SpecError, Stop, nearest
 from specc.formula_text import dims_text, expr_text
@@ -14,7 +15,7 @@ from specc.ops import FormulaTensor, Library, Op, Sort
 from specc.typecheck.flow import Flow, check_flow, stands_in
 from specc.typecheck.measure import Meter
 from specc.typecheck.node_names import check_node_names
-from specc.typecheck.rows import bind_row, kept_in
+from specc.typecheck.rows import bind_row, kept_in, real_wires
 from specc.typecheck.shapes import Dims, shape
 from specc.typecheck.sizes import Frame, Group, check_frame
 from specc.typecheck.states import check_outside, check_states
@@ -70,7 +71,7 @@ class _Builder:
         nodes = tuple(self.variants[id(r)] for r in self.spec.nodes.rows if id(r) in self.variants)
         self._check_tied(nodes)
         self._check_pieces(flow)
-        wires = {w for n in nodes for a in n.applications for written in a.writes for w, _ in written.views}
+        wires = {w for n in nodes for w in real_wires(n)}
         profile = check_profile(self._profile(), self.library, wires | set(self.state_dims), self.report)
         nodes = tuple(kept_in(n, profile.kept) for n in nodes)
         failed = [r.path for r in self.spec.nodes.rows if id(r) in self.failed]
@@ -148,6 +149,7 @@ class _Builder:
         if first is not None and not an_input and first.dims is not None and dims and first.dims != dims:
             message = f"`{first.name}` is {dims_text(first.dims)}, the stream `{name}` is {dims_text(dims)}"
             self.report.error("E240", message, written.first.span)
+        self._check_real(first, written.first)
         return Stream(name, dims, written.first.name, written.next.name)
 
     def _check_stream(self, name: str, written: dict[str, Wire], stream: Stream, group: Group) -> None:
@@ -155,6 +157,13 @@ class _Builder:
         if wire is not None and wire.dims is not None and stream.dims and wire.dims != stream.dims:
             message = f"`{name}` is {dims_text(wire.dims)} in {group}, the stream is {dims_text(stream.dims)}"
             self.report.error("E240", message, self.spec.stream.next.span)
+        self._check_real(wire, self.spec.stream.next)
+
+    def _check_real(self, wire: Wire | None, name: s.Name) -> None:
+        """E242: the stream is no tensor of integers."""
+        if wire is not None and wire.sort is Sort.INDEX:
+            help_ = f"`{wire.name}` is written by `{wire.origin}`" if wire.origin else ""
+            self.report.error("E242", f"`{wire.name}` holds integers, the stream real numbers", name.span, help_)
 
     def _bind(self, rows: tuple[m.Row, ...], group: Group, known: dict[str, Wire], side: int) -> dict[str, Wire]:
         """Binds rows in order; gives the wires that they write."""
@@ -163,7 +172,7 @@ class _Builder:
         inputs = tuple(d.tensor.name for d in self.spec.inputs.items) if self.spec.inputs else ()
         for row in rows:
             for arg in (a for apply in row.applies for a in apply.args):
-                wires.setdefault(arg.wire, Wire(arg.wire, None))
+                wires.setdefault(arg.wire, Wire(arg.wire, None, None))
             op = None if id(row) in self.failed and side else self.ops.get(row.op.name)
             new = self._bind_row(row, op, group, World(wires, states, inputs), side)
             written |= new
@@ -173,7 +182,7 @@ class _Builder:
     def _bind_row(self, row: m.Row, op: Op | None, group: Group, world: World, side: int) -> dict[str, Wire]:
         if op is None:
             self.failed.add(id(row))
-            return {o.wire: Wire(o.wire, None) for a in row.applies for o in a.outs}
+            return {o.wire: Wire(o.wire, None, None) for a in row.applies for o in a.outs}
         variant, written = bind_row(row, op, self.library, group, world, self.spec.checkpoint, self.report)
         if variant is None:
             self.failed.add(id(row))

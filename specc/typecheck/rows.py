@@ -12,7 +12,7 @@ from specc.formula_text import dims_text
 from specc.instantiate import instantiate
 from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, WireRead, WireWrite
 from specc.limits import MAX_FORMULA
-from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, walk
+from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, TensorSig, walk
 from specc.source import Span
 from specc.typecheck.constants import Constants, check_constants, check_dims, check_params, check_requires
 from specc.typecheck.expressions import AT_MOST, TOO_LARGE
@@ -21,7 +21,7 @@ from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, shape, wi
 from specc.typecheck.sizes import RUNTIME, Group
 from specc.typecheck.values import attempt, mistake, number, table
 from specc.typecheck.weights import check_weights
-from specc.typecheck.wires import Wire, World, assign, phase_reads, read_dims, read_of, weight_operands
+from specc.typecheck.wires import Wire, World, assign, check_sort, phase_reads, read_dims, read_of, weight_operands
 
 NO_OUTPUT = "_"
 """Written for a result that nobody wants."""
@@ -73,8 +73,8 @@ def bind_row(
         return None, written
     site = Site(row, forms, constants, weights, world, group)
     bound = [b for a in row.applies if (b := attempt(report, _apply, a, site)) is not None]
-    for application, _ in bound:
-        written |= _wires(application, row)
+    for application, forms_bound in bound:
+        written |= wires_of(row.path, application, forms_bound[Phase.PREFILL])
     if len(bound) < len(row.applies) or not tiled or not _check_weight_use(site, bound, report):
         return None, written
     return _variant(site, bound), written
@@ -115,13 +115,21 @@ def _declared(row: m.Row, constants: Constants) -> dict[str, Wire]:
     found: dict[str, Wire] = {}
     for out in (o for a in row.applies for o in a.outs if o.wire != NO_OUTPUT):
         dims = None if out.dims is None else attempt(Collector(), shape, out.dims, table(constants.names))
-        found[out.wire] = Wire(out.wire, dims, origin=row.path)
+        found[out.wire] = Wire(out.wire, dims, None, row.path)
     return found
 
 
-def _wires(application: Application, row: m.Row) -> dict[str, Wire]:
-    views = [v for w in application.writes for v in w.views]
-    return {name: Wire(name, dims, origin=row.path) for name, dims in views}
+def wires_of(path: str, application: Application, bound: BoundOp) -> dict[str, Wire]:
+    """The wires that one use of node `path` writes; `bound` is its form that takes T tokens."""
+    sorts = {t.name: t.sort for t in bound.formula.outputs}
+    written = [(w.operand, *view) for w in application.writes for view in w.views]
+    return {name: Wire(name, dims, sorts[operand], path) for operand, name, dims in written}
+
+
+def real_wires(node: NodeVariant) -> list[str]:
+    """The wires of `node` that a profile can give a type: those that hold real numbers."""
+    found = [wires_of(node.path, *use) for use in zip(node.applications, node.phase(Phase.PREFILL), strict=True)]
+    return [name for wires in found for name, wire in wires.items() if wire.sort is Sort.REAL]
 
 
 def _check_weight_use(site: Site, bound: list[Bound], report: Collector) -> bool:
@@ -179,9 +187,12 @@ def _close(
         if sig.name in weights:
             name = weights[sig.name]
             span = next(w.span for w in site.row.weights if w.name == name)
+            check_sort(sig, Sort.REAL, f"weight `{name}`", op, span)
             matcher.match(sig, Operand(f"weight `{name}`", tuple(number(n) for n in shapes[name]), span))
         elif sig.name in reads:
-            matcher.match(sig, _operand(reads[sig.name], phase, args.get(sig.name), site))
+            operand = _operand(reads[sig.name], phase, args.get(sig.name), site)
+            _check_read_sort(sig, reads[sig.name], operand, op, site)
+            matcher.match(sig, operand)
     check_params(op, matcher.values, site.row)
     check_dims(op, matcher.values, site.row)
     check_requires(op, matcher.values, site.row)
@@ -208,6 +219,20 @@ def _operand(read: WireRead, phase: Phase, arg: m.Arg | None, site: Site) -> Ope
         return Operand(what, dims, span)
     origin = site.world.wires[read.wire].origin
     return Operand(f"`{read.wire}`", dims, span, f"`{read.wire}` is written by `{origin}`" if origin else "")
+
+
+def _check_read_sort(sig: TensorSig, read: WireRead, operand: Operand, op: Op, site: Site) -> None:
+    """Raises SpecError (E242) where a wire or state is of another sort than the operand that it feeds."""
+    if read.state is None:
+        help_ = operand.origin
+        if sig.sort is Sort.INDEX and read.wire in site.world.inputs:
+            help_ = f"declare `{read.wire}[…]: index` under `inputs`"
+        check_sort(sig, site.world.wires[read.wire].sort, operand.what, op, operand.span, help_)
+        return
+    check_sort(sig, Sort.REAL, f"state `{read.state}`", op, operand.span)
+    if read.appends and site.world.wires[read.wire].sort is Sort.INDEX:
+        message = f"`{read.wire}` holds integers, state `{read.state}` real numbers"
+        raise mistake("E242", message, operand.span)
 
 
 def _check_append(read: WireRead, site: Site, span: Span) -> None:
@@ -266,6 +291,9 @@ def _cut(formula: Formula, apply: m.Apply, site: Site) -> tuple[WireWrite, ...]:
 
 def _views(t: FormulaTensor, outs: tuple[m.Out, ...], site: Site) -> tuple[tuple[str, Dims], ...]:
     states = site.world.states
+    if t.sort is Sort.INDEX and outs[0].wire in states:
+        message = f"`{outs[0].wire}` is a state, which holds real numbers, its new value integers"
+        raise mistake("E242", message, outs[0].span)
     if len(outs) == 1 and outs[0].dims is None:
         if t.dims != states.get(outs[0].wire, t.dims):
             message = f"`{outs[0].wire}` is {dims_text(states[outs[0].wire])}, its new value {dims_text(t.dims)}"

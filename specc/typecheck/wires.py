@@ -9,18 +9,19 @@ from specc import syntax_spec as m
 from specc.diagnostics import nearest
 from specc.ir import Phase, WireRead
 from specc.ops import Op, Size, Sort, TensorSig
+from specc.source import Span
 from specc.typecheck.shapes import Dims, rename
 from specc.typecheck.values import mistake
 
 
 @dataclass(frozen=True)
 class Wire:
-    """A tensor that rows can read. `dims` is None where its writer has a mistake; `origin` says who writes
-    it."""
+    """A tensor that rows can read. `dims` and `sort` are None where its writer has a mistake; `origin` says who
+    writes it."""
 
     name: str
     dims: Dims | None
-    sort: Sort = Sort.REAL
+    sort: Sort | None = Sort.REAL
     origin: str = ""
 
 
@@ -134,3 +135,13 @@ def read_dims(read: WireRead, phase: Phase, world: World, two_phases: bool) -> D
     if wire is None or phase is Phase.PREFILL or not two_phases:
         return wire
     return rename(wire, {"T": "B"})
+
+
+def check_sort(sig: TensorSig, sort: Sort | None, what: str, op: Op, span: Span | None, help: str = "") -> None:
+    """Raises SpecError (E242) where `what`, a tensor of `sort`, feeds an operand of another sort."""
+    if sort not in (None, sig.sort):
+        wanted = f"`{op.name}` reads {KINDS[sig.sort]} as `{sig.name}`"
+        raise mistake("E242", f"{what} holds {KINDS[sort]}, but {wanted}", span, help)
+
+
+KINDS = {Sort.INDEX: "integers", Sort.REAL: "real numbers"}

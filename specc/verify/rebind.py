@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, SpecError
-from specc.ir import Model, NodeVariant
+from specc.ir import Model, NodeVariant, Phase
 from specc.ops import Expr, Library
 from specc.typecheck.flow import stands_in
-from specc.typecheck.rows import bind_row
+from specc.typecheck.rows import bind_row, wires_of
 from specc.typecheck.sizes import Group, check_frame
 from specc.typecheck.wires import Wire, World
 
@@ -42,7 +42,8 @@ class Binder:
         wires = {t.name: Wire(t.name, t.dims, t.sort) for t in model.inputs}
         wires[model.stream.name] = Wire(model.stream.name, model.stream.dims, origin="stream")
         for other in beside:
-            wires |= {name: Wire(name, dims, origin=other.path) for name, dims in _written(other)}
+            for application, bound in zip(other.applications, other.phase(Phase.PREFILL), strict=True):
+                wires |= wires_of(other.path, application, bound)
         states = {s.name: dims for s in model.states for kind, dims in s.dims if kind in (*group.classes, "all")}
         return World(wires, states, tuple(t.name for t in model.inputs))
 
