@@ -55,9 +55,10 @@ class _Builder:
         self._check_cells()
         check_node_names(self.spec.nodes, self.ops, self.report)
         inputs = self._inputs()
+        self._check_named()
         self._check_count()
         flow = check_flow(self.spec, self.frame.groups, self.report)
-        declared = [d.tensor.name for d in self.spec.states.items] if self.spec.states else []
+        declared = list(dict.fromkeys(d.tensor.name for d in self.spec.states.items)) if self.spec.states else []
         self.failed |= check_outside(flow.before + flow.after, declared, self.report)
         outer = {t.name: Wire(t.name, t.dims, t.sort) for t in inputs}
         outer |= self._bind(flow.before, self.frame.outside, outer, -1)
@@ -138,6 +139,22 @@ class _Builder:
             dims = attempt(self.report, shape, d.tensor.dims, table(self.frame.outside.names))
             found[d.tensor.name] = FormulaTensor(d.tensor.name, dims or (), Sort.INDEX if d.tensor.index else Sort.REAL)
         return tuple(found.values())
+
+    def _check_named(self) -> None:
+        """E204: a state has a name of its own, and an output is named once."""
+        inputs = {d.tensor.name for d in self.spec.inputs.items} if self.spec.inputs else set()
+        states: set[str] = set()
+        for d in self.spec.states.items if self.spec.states else ():
+            if d.tensor.name in inputs:
+                self.report.error("E204", f"`{d.tensor.name}` is an input already", d.span)
+            elif d.tensor.name in states:
+                self.report.error("E204", f"state `{d.tensor.name}` is declared twice", d.span)
+            states.add(d.tensor.name)
+        outputs: set[str] = set()
+        for name in self.spec.output.names:
+            if name.name in outputs:
+                self.report.error("E204", f"output `{name.name}` is given twice", name.span)
+            outputs.add(name.name)
 
     def _stream(self, outer: dict[str, Wire]) -> Stream:
         written = self.spec.stream
@@ -225,7 +242,8 @@ class _Builder:
         found: dict[str, Dims] = {}
         for d in self.spec.states.items if self.spec.states else ():
             report = self.report if d.tensor.name in used and group.layers else Collector()
-            found[d.tensor.name] = attempt(report, shape, d.tensor.dims, table(group.names)) or ()
+            dims = attempt(report, shape, d.tensor.dims, table(group.names)) or ()
+            found.setdefault(d.tensor.name, dims)
         return found
 
     def _profile(self) -> m.Profile:

@@ -47,12 +47,14 @@ def check_profile(profile: m.Profile, library: Library, tensors: Collection[str]
     for role in STORED:
         if role not in types:
             report.error("E270", f"the profile gives no type for `{role}`", profile.span)
-    rounds = []
+    rounds: dict[str, tuple[str, str, Role]] = {}
     for r in profile.rounds:
         found = attempt(report, _round, r, library)
-        if found is not None:
-            rounds.append(found)
-    return Profile(tuple(types.items()), tuple(rounds), tuple(kept))
+        if r.target in rounds:
+            report.error("E204", f"the rounding of `{r.target}` is given twice", r.span)
+        elif found is not None:
+            rounds[r.target] = found
+    return Profile(tuple(types.items()), tuple(rounds.values()), tuple(kept))
 
 
 def _keep(line: m.Storage, kept: list[str], report: Collector) -> None:
