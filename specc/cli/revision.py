@@ -75,6 +75,8 @@ def _no_room(what: str, error: OSError) -> SpecError:
 
 def _place(revision: str, path: str) -> PurePosixPath:
     """The path from the root of the repository. Raises SpecError."""
+    if PurePosixPath(path).is_absolute():
+        raise _unreadable(f"{revision}:{path}", "a path at a revision starts from the current folder")
     here = _git(f"{revision}:{path}", "rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n")
     return PurePosixPath(normpath(PurePosixPath(here, path)))
 

@@ -282,6 +282,13 @@ def test_a_link_at_a_revision_is_refused(diff: Diff, repository: Path, revision:
     assert err == f"error[E501]: cannot read `{revision}:link.spec`: it is a link; name the file that it leads to\n"
 
 
+def test_an_absolute_path_at_a_revision_is_refused(diff: Diff, repository: Path) -> None:
+    path = repository / "tiny.spec"
+    status, out, err = diff(f"HEAD:{path}", "tiny.spec")
+    reason = "a path at a revision starts from the current folder"
+    assert (status, out, err) == (2, "", f"error[E501]: cannot read `HEAD:{path}`: {reason}\n")
+
+
 @pytest.mark.usefixtures("repository")
 def test_a_full_disk_for_temporary_files_is_a_message(diff: Diff, monkeypatch: pytest.MonkeyPatch) -> None:
     done = subprocess.run(limited(100, "diff", "HEAD:tiny.spec", "tiny.spec"), capture_output=True, text=True)
