@@ -38,7 +38,7 @@ RUNTIME = ("Precision", "append", "append_each", "masked_softmax", "rounded", "v
 def model_files(model: Model) -> dict[str, str]:
     """Every file of the reference model, by its name under the target's folder. Raises SpecError (E410)."""
     printed = print_nodes(model)
-    kinds = layer_kinds(model)
+    kinds = layer_kinds(model, tuple(printed.names.values()))
     key = f"{model.key}@{model.version}"
     found = {
         "__init__.py": render("torch/init.py.j2", key=key),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from specc.diagnostics import Diagnostic, SpecError
 from specc.ir import Application, BoundOp, Model, NodeVariant, Phase, WireRead
 from specc.ops import Expr, FormulaTensor, Num, Size
+from specc.targets import naming
 from specc.targets.torch.code import number
 from specc.targets.torch.layout import call_lines, quoted
 from specc.targets.torch.nodes import Printed
@@ -37,8 +38,9 @@ class LayerKind:
     nodes: tuple[NodeVariant, ...]
 
 
-def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
-    """The kinds of layers, each named after the layer classes that tell it from the others."""
+def layer_kinds(model: Model, functions: Collection[str]) -> tuple[LayerKind, ...]:
+    """The kinds of layers, each named after the layer classes that tell it from the others, with a number where its
+    functions would have the names of other kinds' or of `functions`, those of nodes."""
     standing: list[list[int]] = [[] for _ in range(model.layer_count)]
     for place, node in enumerate(model.nodes):
         for i in node.layers or ():
@@ -46,11 +48,14 @@ def layer_kinds(model: Model) -> tuple[LayerKind, ...]:
     found: dict[tuple[int, ...], list[int]] = {}
     for i, places in enumerate(standing):
         found.setdefault(tuple(places), []).append(i)
-    kinds = []
+    kinds: list[LayerKind] = []
+    taken = {name.removesuffix(f"_{phase}") for name in functions for phase in Phase if name.endswith(f"_{phase}")}
+    names = naming.Names(taken)
     for layers in found.values():
         nodes = model.in_layer(layers[0])
         classes = dict.fromkeys(n.layer_class for n in nodes if n.layer_class != "all")
-        kinds.append(LayerKind("_".join(str(c) for c in classes) or "layer", tuple(layers), nodes))
+        name = names.fresh("_".join(str(c) for c in classes) or "layer")
+        kinds.append(LayerKind(name, tuple(layers), nodes))
     return tuple(kinds)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from specc.ir import Model
+from specc.ir import Model, Phase
 from specc.library import load_library
 from specc.parse_spec import parse_spec
 from specc.reduce import reduce_spec
@@ -18,6 +19,7 @@ from specc.resources import shipped
 from specc.source import Source
 from specc.targets.torch import target
 from specc.typecheck.model import check_model
+from tests.typecheck.mini import MINI
 
 SMALL = {
     "vocab": 50, "hidden": 24, "inter": 20, "heads": 4, "layers": 7, "sliding.D": 8, "sliding.kv_heads": 2,
@@ -211,3 +213,25 @@ def test_reduced_models_of_other_sizes_agree_with_themselves(tmp_path: Path) -> 
     whole = runner.prefill(tokens(5), other.Cache(1, 5, other.FLOAT64))
     cache = other.Cache(1, 5, other.FLOAT64)
     assert worst(torch.cat([runner.decode(t[None], cache) for t in tokens(5)]), whole) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("edits", "kinds"),
+    [
+        ([("| add ", "| local.prefill ")], ["local_2", "full"]),
+        (
+            [("local", "a_b"), ("full", "a"), ("  a where", "  b where i % 2 == 1\n  a where"),
+             ("| o_proj | linear           | a ", "| o_proj | linear           | b ")],
+            ["a_b", "a_b_2"],
+        ),
+    ],
+)  # fmt: skip
+def test_functions_of_layers_have_names_of_their_own(edits: list[tuple[str, str]], kinds: list[str]) -> None:
+    text = MINI
+    for old, new in edits:
+        text = text.replace(old, new)
+    model = check_model(parse_spec(Source("mini.spec", text)), load_library())
+    files = target.emit(model)
+    defined = [node.name for node in ast.parse(files["layers.py"]).body if isinstance(node, ast.FunctionDef)]
+    assert defined == ["before_layers", *(f"{kind}_{phase}" for kind in kinds for phase in Phase), "after_layers"]
+    assert all(f"layers.{kind}_decode" in files["model.py"] for kind in kinds)
