@@ -88,6 +88,7 @@ CODES: dict[str, str] = {
     "E321": "The prefill form of an op does not exist, or has one itself.",
     "E322": "A let or recurrence is never used.",
     "E323": "A formula, or all formulas together, are too large.",
+    "E324": "A requirement is about something other than constants and dimensions.",
     "W301": "A `computed as` form has other values than its definition, which is used instead.",
     # Lowering and building
     "E401": "No schedule takes the formula of a node.",

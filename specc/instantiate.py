@@ -164,12 +164,12 @@ def _integer(op: str, a: Fraction, b: Fraction) -> Fraction | None:
     return None
 
 
-_RELATIONS: Mapping[str, Callable[[Fraction | int, Fraction | int], bool]] = {
+_RELATIONS: Mapping[str, Callable[[Fraction | float, Fraction | float], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 
 
-def compare(op: str, a: Fraction | int, b: Fraction | int) -> bool:
+def compare(op: str, a: Fraction | float, b: Fraction | float) -> bool:
     """`a op b` for one of `< <= > >= == !=`."""
     return _RELATIONS[op](a, b)
 

@@ -9,9 +9,10 @@ from specc import syntax as s
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
 from specc.formula_text import expr_text
-from specc.instantiate import FALSE, Value, close_expr
+from specc.instantiate import Value, close_expr
 from specc.ops import Logic, Num, Op, ParamSig, Size, walk
 from specc.passes.constants import in_range
+from specc.typecheck.known import Undefined, holds, value_of
 from specc.typecheck.shapes import dim_names
 from specc.typecheck.values import (
     Lookup,
@@ -91,6 +92,10 @@ def _value(
                 raise mistake("E233", f"`{name}` is to be a number that is known now", written.span)
             if any(isinstance(n, Num) and not in_range(n.value) for n in walk(value)):
                 raise mistake("E203", "number out of range", written.span, "float64 does not reach it")
+            try:
+                value_of(value)
+            except Undefined as error:
+                raise mistake("E203", str(error), written.span) from None
             return value
     least = 0 if param is not None and name not in dim_names(ops[0]) else 1
     return number(natural(written, lookup, f"`{name}`", least))
@@ -129,16 +134,25 @@ def _names(value: object) -> Iterator[s.Name]:
             yield from _names(getattr(value, f.name))
 
 
-def check_requires(op: Op, values: Mapping[str, Value], row: m.Row) -> None:
-    """Raises SpecError (E236) for the first `require` of `op` that does not hold."""
+def check_requires(op: Op, values: Mapping[str, Value], row: m.Row, final: bool = False) -> None:
+    """Raises SpecError (E203, E236) for the first `require` of `op` that does not hold, or, where `values` are `final`,
+    cannot be told."""
     for wanted in op.requires:
-        if close_expr(wanted, values) != FALSE:
-            continue
         names = list(dict.fromkeys(n.name for n in walk(wanted) if isinstance(n, Size)))
-        shown = ", ".join(f"{n}={expr_text(v)}" for n in names if not isinstance(v := values[n], str | bool))
         span = next((c.span for c in row.constants if c.name in names), row.op.span)
-        message = f"`{op.name}` requires {expr_text(wanted)}; here {shown}"
-        raise mistake("E236", message, span)
+        requires = f"`{op.name}` requires {expr_text(wanted)}"
+        closed = close_expr(wanted, values)
+        try:
+            held = holds(closed)
+        except Undefined as error:
+            raise mistake("E203", f"{requires}; here this has no value: {error}", span) from None
+        if held is False:
+            given = [(n, v) for n in names if (v := values.get(n)) is not None and not isinstance(v, str | bool)]
+            shown = ", ".join(f"{n}={expr_text(v)}" for n, v in given)
+            raise mistake("E236", f"{requires}; here {shown}" if shown else requires, span)
+        if held is None and final:
+            unknown = next((n.name for n in walk(closed) if isinstance(n, Size)), "")
+            raise mistake("E236", f"{requires}; here nothing gives a value to `{unknown}` before run time", span)
 
 
 def check_params(op: Op, values: Mapping[str, Value], row: m.Row) -> None:

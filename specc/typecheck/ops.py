@@ -16,11 +16,14 @@ from specc.ops import (
     Expr,
     Lead,
     Library,
+    Load,
     Num,
     Op,
     ParamSig,
     Recurrence,
+    Reduce,
     ScalarDef,
+    Softmax,
     Sort,
     State,
     TensorSig,
@@ -39,6 +42,7 @@ from specc.typecheck.expressions import (
     given_indices,
     number,
 )
+from specc.typecheck.literals import check_literals
 from specc.typecheck.measure import Meter
 
 
@@ -83,6 +87,7 @@ class _LibraryChecker:
 
     def _op(self, written: s.Op) -> Op:
         self.budget.here, self.budget.depth = MAX_FORMULA, 0
+        check_literals(written, self.report)
         return check_op(written, self)
 
     def function(self, name: str) -> ScalarDef | None:
@@ -96,6 +101,7 @@ class _LibraryChecker:
             self.report.error("E309", f"`{name}` is defined by itself", written.span)
             return ScalarDef(name, _parameters(written), POISON, None, Sort.REAL)
         self.active.append(name)
+        check_literals(written, self.report)
         outer, self.budget.here = (self.budget.here, self.budget.depth), MAX_FORMULA
         self.done[name] = self._check_def(written)
         self.budget.here, self.budget.depth = outer
@@ -170,7 +176,7 @@ def check_op(op: s.Op, library: _LibraryChecker) -> Op:
         tuple(_param(p, scope) for p in op.params),
         _equations(op, outputs, scope),
         tuple(_recurrence(r, extents[r.name], scope) for r in recs),
-        tuple(condition(b.condition, scope) for b in op.body if isinstance(b, s.Require)),
+        tuple(_requirement(b, scope) for b in op.body if isinstance(b, s.Require)),
         _prefill(op, library),
         " ".join(op.comments),
         "",
@@ -335,6 +341,14 @@ def _earlier(index: tuple[Expr, ...], time: Var) -> bool:
         case (Bin("-", left, Num(value)),):
             return left == time and value == 1
     return False
+
+
+def _requirement(b: s.Require, scope: Scope) -> Expr:
+    wanted = condition(b.condition, scope)
+    if any(isinstance(e, Load | State | Reduce | Softmax) for e in walk(wanted)):
+        message = "a requirement is a condition on constants and dimensions"
+        scope.report.error("E324", message, b.condition.span, "it is checked where a spec uses the op")
+    return wanted
 
 
 def _prefill(op: s.Op, library: _LibraryChecker) -> str | None:

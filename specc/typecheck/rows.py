@@ -16,6 +16,7 @@ from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, Ten
 from specc.source import Span
 from specc.typecheck.constants import Constants, check_constants, check_dims, check_params, check_requires
 from specc.typecheck.expressions import AT_MOST, TOO_LARGE
+from specc.typecheck.known import Undefined, value_of
 from specc.typecheck.measure import Meter
 from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, shape, width
 from specc.typecheck.sizes import RUNTIME, Group
@@ -195,7 +196,7 @@ def _close(
             matcher.match(sig, operand)
     check_params(op, matcher.values, site.row)
     check_dims(op, matcher.values, site.row)
-    check_requires(op, matcher.values, site.row)
+    check_requires(op, matcher.values, site.row, final=True)
     lead = matcher.lead or ()
     given = tuple(t.name for t in op.inputs if t.optional and (t.name in weights or t.name in reads))
     formula = instantiate(op, matcher.values, tuple(zip(lead_names(op, lead), lead, strict=True)), given)
@@ -257,9 +258,15 @@ def _role(t: FormulaTensor, weights: Mapping[str, str], reads: Mapping[str, Wire
 
 
 def _check_formula(formula: Formula, given: tuple[str, ...], site: Site) -> None:
-    """Raises SpecError (E239) where the constants make the formula need what is not given, or skip what
-    is."""
+    """Raises SpecError where the constants make the formula need what is not given, or skip what is (E239), or leave a
+    part of it without a value (E203)."""
     trees = [*(q.expr for q in formula.equations), *(e for r in formula.recs for e in (r.init, r.step))]
+    try:
+        for tree in trees:
+            value_of(tree)
+    except Undefined as error:
+        message = f"`{site.row.path}`: with these constants `{formula.op}` has no value: {error}"
+        raise mistake("E203", message, site.row.op.span) from None
     nodes = [n for tree in trees for n in walk(tree)]
     loads = {n.tensor for n in nodes if isinstance(n, Load)}
     inputs = [t.name for t in formula.inputs]
