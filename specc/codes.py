@@ -85,7 +85,7 @@ CODES: dict[str, str] = {
     "E318": "A result has no equation.",
     "E319": "A recurrence reads something other than the step before.",
     "E320": "A name is given twice.",
-    "E321": "The prefill form of an op does not exist, or has one itself.",
+    "E321": "The prefill form of an op does not exist, has one itself, or has other results.",
     "E322": "A let or recurrence is never used.",
     "E323": "A formula, or all formulas together, are too large.",
     "E324": "A requirement is about something other than constants and dimensions.",

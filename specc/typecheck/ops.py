@@ -360,4 +360,8 @@ def _prefill(op: s.Op, library: _LibraryChecker) -> str | None:
             library.report.error("E321", f"unknown op `{b.name}`", b.span, nearest(b.name, library.ops))
         elif any(isinstance(x, s.Prefill) for x in library.ops[b.name].body):
             library.report.error("E321", f"`{b.name}` has a prefill form itself", b.span)
+        elif [(t.name, t.index) for t in op.outputs] != [(t.name, t.index) for t in library.ops[b.name].outputs]:
+            wanted = ", ".join(f"`{t.name}`" for t in library.ops[b.name].outputs)
+            message = f"`{b.name}` has other results than `{op.name}`"
+            library.report.error("E321", message, b.span, f"its results: {wanted}, in this order and of the same sort")
     return named[0].name if named else None

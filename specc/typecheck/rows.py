@@ -18,7 +18,7 @@ from specc.typecheck.constants import Constants, check_constants, check_dims, ch
 from specc.typecheck.expressions import AT_MOST, TOO_LARGE
 from specc.typecheck.known import Undefined, value_of
 from specc.typecheck.measure import Meter
-from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, shape, width
+from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, rename, shape, width
 from specc.typecheck.sizes import RUNTIME, Group
 from specc.typecheck.values import attempt, mistake, number, table
 from specc.typecheck.weights import check_weights
@@ -157,6 +157,8 @@ def _apply(apply: m.Apply, site: Site) -> Bound:
         reads = phase_reads(op, phase, wired, weights, site.world, site.row)
         bound[phase] = _close(op, phase, reads, weights, args, site)
     writes = _cut(bound[Phase.PREFILL].formula, apply, site)
+    if Phase.DECODE in bound:
+        _check_decode(bound, writes, site)
     for phase in bound:
         bound[phase] = _with_state_roles(bound[phase], writes, site)
     return Application(apply.label, tuple(wired.values()), writes, tuple(weights.items())), bound
@@ -262,7 +264,7 @@ def _check_formula(formula: Formula, given: tuple[str, ...], site: Site) -> None
     part of it without a value (E203)."""
     trees = [*(q.expr for q in formula.equations), *(e for r in formula.recs for e in (r.init, r.step))]
     try:
-        for tree in trees:
+        for tree in [*trees, *(d for t in formula.outputs for d in t.dims)]:
             value_of(tree)
     except Undefined as error:
         message = f"`{site.row.path}`: with these constants `{formula.op}` has no value: {error}"
@@ -334,6 +336,17 @@ def _contradiction(t: FormulaTensor, widths: list[int], outs: tuple[m.Out, ...],
     wires = ", ".join(f"`{o.wire}`" for o in outs)
     span = constant.span if constant else outs[0].span
     return mistake("E241", f"{said} contradicts what is cut from it: {wires} take {total} columns", span)
+
+
+def _check_decode(bound: Mapping[Phase, BoundOp], writes: tuple[WireWrite, ...], site: Site) -> None:
+    """Raises SpecError (E240) where the result for one token of each of B sequences is not that for T tokens."""
+    states = {w.operand for w in writes if w.views[0][0] in site.world.states}
+    decode = bound[Phase.DECODE].formula
+    for many, one in zip(bound[Phase.PREFILL].formula.outputs, decode.outputs, strict=True):
+        wanted = (Size("B"), *many.dims) if many.name in states else rename(many.dims, {"T": "B"})
+        if one.dims != wanted:
+            message = f"`{decode.op}` gives {one.name}{dims_text(one.dims)}, its prefill form {dims_text(many.dims)}"
+            raise mistake("E240", message, site.row.op.span, f"{one.name}{dims_text(wanted)} is wanted")
 
 
 def _with_state_roles(bound: BoundOp, writes: tuple[WireWrite, ...], site: Site) -> BoundOp:
