@@ -178,8 +178,8 @@ class _Builder:
 
     def _check_real(self, wire: Wire | None, name: s.Name) -> None:
         """E242: the stream is no tensor of integers."""
-        if wire is not None and wire.sort is Sort.INDEX:
-            help_ = f"`{wire.name}` is written by `{wire.origin}`" if wire.origin else ""
+        if wire is not None and wire.origin and wire.sort is Sort.INDEX:
+            help_ = f"`{wire.name}` is written by `{wire.origin}`"
             self.report.error("E242", f"`{wire.name}` holds integers, the stream real numbers", name.span, help_)
 
     def _bind(self, rows: tuple[m.Row, ...], group: Group, known: dict[str, Wire], side: int) -> dict[str, Wire]:
