@@ -147,14 +147,22 @@ class _Checker:
         missing: dict[int, tuple[_Places, str, str]] = {}
         for rows, group in zip(self.inside, self.groups, strict=True):
             here = self.written(rows)
-            wanted = [(a.wire, r.path, a.span, id(a)) for r in rows for a in self.args(r)]
-            wanted.append((self.spec.stream.next.name, "stream", self.spec.stream.next.span, 0))
-            for wire, reader, span, key in wanted:
+            for row, arg in ((r, a) for r in rows for a in self.args(r)):
+                wire = arg.wire
                 if wire not in here and wire not in before and wire not in self.inputs and wire != self.stream:
-                    missing.setdefault(key, (_Places(span), wire, reader))[0].layers.extend(group.layers)
+                    missing.setdefault(id(arg), (_Places(arg.span), wire, row.path))[0].layers.extend(group.layers)
         for place, wire, reader in missing.values():
-            self._missing(wire, reader, place, everywhere, {**before, **everywhere})
+            self._missing(wire, reader, place, everywhere, (*before, *everywhere, *self.inputs, self.stream))
+        self._next(everywhere)
         self._ends(before, {**before, **after})
+
+    def _next(self, everywhere: Mapping[str, m.Row]) -> None:
+        """What the stream becomes is a wire of each layer."""
+        name = self.spec.stream.next
+        pairs = zip(self.inside, self.groups, strict=True)
+        layers = [i for rows, group in pairs if name.name not in self.written(rows) for i in group.layers]
+        if layers:
+            self._missing(name.name, "stream", _Places(name.span, layers), everywhere, everywhere)
 
     def _ends(self, before: Mapping[str, m.Row], outside: Mapping[str, m.Row]) -> None:
         first = self.spec.stream.first
@@ -166,6 +174,8 @@ class _Checker:
 
     def _unwritten(self, wire: str, reader: str, span: Span, known: Iterable[str]) -> None:
         what = "no row writes" if wire in self.inputs or wire == self.stream else "nothing writes"
+        if wire in self.written(self.before):
+            what = "no row of the layers writes"
         self.report.error("E250", f"`{reader}` reads `{wire}`, which {what}", span, nearest(wire, known))
 
     def _missing(
@@ -174,11 +184,11 @@ class _Checker:
         reader: str,
         place: _Places,
         everywhere: Mapping[str, m.Row],
-        known: Mapping[str, m.Row],
+        known: Iterable[str],
     ) -> None:
         layers = layers_text(tuple(sorted(place.layers)))
         if wire not in everywhere:
-            self._unwritten(wire, reader, place.span, (*known, *self.inputs, self.stream))
+            self._unwritten(wire, reader, place.span, known)
         else:
             writer = everywhere[wire].path
             message = f"`{reader}` reads `{wire}`, which nothing writes in {layers}"
@@ -238,6 +248,6 @@ class _Checker:
 
 def _unread_help(row: m.Row, out: m.Out) -> str:
     apply = next(a for a in row.applies if any(o is out for o in a.outs))
-    if len(apply.results) > 1:
+    if len(apply.results) > 1 and out.dims is None:
         return f"write `{NO_OUTPUT}` for a result that is not wanted"
     return "read it, or leave out what writes it"

@@ -212,8 +212,8 @@ class _Builder:
             self._differs(row, other, variant, group)
         for apply in row.applies:
             for name in [a.state.name if a.state else a.wire for a in apply.args] + [o.wire for o in apply.outs]:
-                if name in world.states:
-                    self.state_dims.setdefault(name, {})[row.layers.name] = world.states[name]
+                if (dims := world.states.get(name)) is not None:
+                    self.state_dims.setdefault(name, {})[row.layers.name] = dims
         return written
 
     def _check_count(self) -> None:
@@ -235,15 +235,15 @@ class _Builder:
         message = f"`{row.path}` differs between its layers ({group}): {what}"
         self.report.error("E235", message, row.layers.span, "write one row for each layer class")
 
-    def _states(self, rows: tuple[m.Row, ...], group: Group) -> dict[str, Dims]:
-        """Dims of the states in `group`; only for those that `rows` use must they have a value."""
+    def _states(self, rows: tuple[m.Row, ...], group: Group) -> dict[str, Dims | None]:
+        """Dims of the states in `group`, None for one with a mistake; only those that `rows` use must have a value."""
         args = {a.state.name if a.state else a.wire for r in rows for x in r.applies for a in x.args}
         used = args | {o.wire for r in rows for x in r.applies for o in x.outs}
-        found: dict[str, Dims] = {}
+        found: dict[str, Dims | None] = {}
         for d in self.spec.states.items if self.spec.states else ():
             report = self.report if d.tensor.name in used and group.layers else Collector()
-            dims = attempt(report, shape, d.tensor.dims, table(group.names)) or ()
-            found.setdefault(d.tensor.name, dims)
+            dims = attempt(report, shape, d.tensor.dims, table(group.names))
+            found[d.tensor.name] = None if d.tensor.name in found else dims
         return found
 
     def _profile(self) -> m.Profile:

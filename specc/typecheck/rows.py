@@ -304,8 +304,11 @@ def _views(t: FormulaTensor, outs: tuple[m.Out, ...], site: Site) -> tuple[tuple
         message = f"`{outs[0].wire}` is a state, which holds real numbers, its new value integers"
         raise mistake("E242", message, outs[0].span)
     if len(outs) == 1 and outs[0].dims is None:
-        if t.dims != states.get(outs[0].wire, t.dims):
-            message = f"`{outs[0].wire}` is {dims_text(states[outs[0].wire])}, its new value {dims_text(t.dims)}"
+        kept = states.get(outs[0].wire, t.dims)
+        if kept is None:
+            raise SpecError([])
+        if t.dims != kept:
+            message = f"`{outs[0].wire}` is {dims_text(kept)}, its new value {dims_text(t.dims)}"
             raise mistake("E256", message, outs[0].span)
         return ((outs[0].wire, t.dims),)
     lead, views, widths = t.dims[:-1], [], []

@@ -27,10 +27,10 @@ class Wire:
 
 @dataclass(frozen=True)
 class World:
-    """What a row can read: wires, states and inputs by name."""
+    """What a row can read: wires, states and inputs by name; a state whose shape has a mistake has None."""
 
     wires: Mapping[str, Wire]
-    states: Mapping[str, Dims]
+    states: Mapping[str, Dims | None]
     inputs: tuple[str, ...]
 
 
@@ -128,6 +128,8 @@ def read_dims(read: WireRead, phase: Phase, world: World, two_phases: bool) -> D
     state has L cached positions of one sequence in prefill, S of each of B sequences in decode."""
     if read.state is not None:
         dims = world.states[read.state]
+        if dims is None:
+            return None
         if phase is Phase.DECODE:
             return (Size("B"), *dims)
         return rename(dims, {"S": "L"})

@@ -18,6 +18,7 @@ from specc.targets.torch.scope import Names
 UNWANTED = "_"
 TOKENS, POSITIONS, LENGTHS = "tokens", "pos", "seq_lens"
 """The inputs of a model that the reference knows how to give."""
+GIVEN = f"`{TOKENS}` is before the layers, `{POSITIONS}` and `{LENGTHS}` are in them"
 WEIGHTS, PRECISION = "w: Mapping[str, Tensor]", "p: Precision"
 
 
@@ -91,7 +92,7 @@ class _Writer:
         if read.state is not None:
             return self._state(read, node)
         if read.wire not in self.wires:
-            raise unsupported(node, f"`{read.wire}` is none of the inputs {TOKENS}, {POSITIONS}, {LENGTHS}")
+            raise unsupported(node, f"`{read.wire}` is not known here; {GIVEN}")
         self.read.setdefault(read.wire)
         name, dims = self.wires[read.wire], self.dims.get(read.wire)
         if dims is not None and len(dims) > len(t.dims):
@@ -162,6 +163,7 @@ def unsupported(node: NodeVariant, why: str) -> SpecError:
 def layer_function(model: Model, printed: Printed, kind: LayerKind, phase: Phase) -> Piece:
     """`kind_phase(h, w, cache, pos or seq_lens, p)`."""
     writer = _writer(model, printed, phase, (model.stream.name,))
+    writer.wires |= {POSITIONS: POSITIONS} | ({LENGTHS: LENGTHS} if phase is Phase.DECODE else {})
     for node in kind.nodes:
         writer.node(node)
     where = POSITIONS if phase is Phase.PREFILL else LENGTHS
@@ -208,5 +210,4 @@ def _writer(model: Model, printed: Printed, phase: Phase, inputs: Sequence[str])
     for name in inputs:
         writer.wires[name] = name if name in taken else writer.names.fresh(name)
     writer.dims[model.stream.name] = model.stream.dims
-    writer.wires |= {POSITIONS: POSITIONS, LENGTHS: LENGTHS}
     return writer
