@@ -74,4 +74,4 @@ def test_an_input_without_a_meaning_is_refused() -> None:
         mini(("tokens[T]: index", "words[T]: index"), ("tokens -> h0", "words -> h0"))
     (found,) = caught.value.diagnostics
     assert found.code == "E410" and found.span is not None
-    assert "`words` is none of the inputs tokens, pos, seq_lens" in found.message
+    assert "`words` is not known here; `tokens` is before the layers" in found.message
