@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedInput, v_args
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
+from lark.exceptions import VisitError
 
 from specc import syntax as s
-from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
-from specc.echo import cut
+from specc.diagnostics import Collector, SpecError
 from specc.gauge import Gauge, check_depth
 from specc.grammar import parser
 from specc.limits import MAX_AXES, MAX_DIGITS, MAX_EXPONENT, MAX_OPERANDS
 from specc.recovery import Reader, Resync
 from specc.source import Source, Span
+from specc.syntax_errors import ops_mistake, syntax_error
 
 GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "eps", "ζ": "zeta", "η": "eta", "θ": "theta",
@@ -30,8 +29,6 @@ FOLD = {
     "≤": "<=", "≥": ">=", "≠": "!=", "*": "·", "×": "·", "−": "-", "Sum": "Σ", "Prod": "Π",
 }  # fmt: skip
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-SHOWN_TOKEN = 60
-"""Characters of a wrong token that a message repeats."""
 
 
 def fold(spelling: str) -> str:
@@ -267,75 +264,8 @@ def run_parser(make: Callable[[], Lark], build: Callable[[], ExprBuilder], sourc
 
 
 def _note(error: UnexpectedInput, source: Source, report: Collector) -> None:
-    found = _syntax_error(error, source)
+    found = syntax_error(error, source)
     report.error(found.code, found.message, found.span, found.help)
-
-
-def _syntax_error(error: UnexpectedInput, source: Source) -> Diagnostic:
-    span = Span(source, max(1, error.line), max(1, error.column))
-    arrow = _arrow(span)
-    if arrow is not None:
-        return arrow
-    match error:
-        case UnexpectedCharacters() if error.char == '"':
-            return Diagnostic("E101", "this quoted text has no end", span, 'it ends on its line, with a `"`')
-        case UnexpectedCharacters():
-            # The lexer lets the end of a line through everywhere.
-            allowed = {t for t in error.allowed or () if t != "_NL"}
-            return Diagnostic("E101", f"unexpected character {_character(error.char)}", span, _expected(allowed))
-        case UnexpectedToken() if error.token.type == "$END":
-            return Diagnostic("E102", "the text ends too early", _end(source), _expected(error.accepts or ()))
-        case UnexpectedToken():
-            found = str(error.token)
-            span = Span(source, max(1, error.line), max(1, error.column), max(1, len(found.split("\n")[0])))
-            expected = error.accepts or error.expected
-            hint = nearest(found, [w for t in expected for w in TERMINALS.get(t, ())]) if found.isalpha() else ""
-            help_ = hint if hint.startswith("did") else _expected(expected)
-            shown = cut(found.strip(), SHOWN_TOKEN)
-            return Diagnostic("E101", f"unexpected {shown!r}" if shown else "unexpected end of line", span, help_)
-    return Diagnostic("E102", "the text ends too early", _end(source))
-
-
-ARROWS = re.compile(r"=+>|--+>|[→⇒⟶⟹➔➜]")
-"""What is written for `->` at times."""
-
-
-def _arrow(span: Span) -> Diagnostic | None:
-    """The mistake at `span` where another arrow than `->` stands there."""
-    for found in ARROWS.finditer(span.source.line(span.line)):
-        if found.start() < span.column <= found.end():
-            place = Span(span.source, span.line, found.start() + 1, len(found[0]))
-            return Diagnostic("E101", f"unexpected {found[0]!r}", place, "write `->`")
-    return None
-
-
-def _character(char: str) -> str:
-    """A character and, where it may look like another one, its name."""
-    name = "" if char.isascii() else unicodedata.name(char, f"U+{ord(char):04X}")
-    return f"{char!r}, {name}" if name else repr(char)
-
-
-def _end(source: Source) -> Span:
-    lines = source.text.rstrip().split("\n")
-    return Span(source, len(lines), len(lines[-1]) + 1)
-
-
-TERMINALS: dict[str, tuple[str, ...]] = {}
-"""Readable spellings of terminals, filled by the parsers that define them."""
-
-READABLE = {
-    "NAME": "a name", "NUMBER": "a number", "COMPARE": "a comparison", "MUL": "`·`, `/`, `//` or `%`", "PLUS": "`+`",
-    "MINUS": "`-`", "BIG": "`Σ_i`", "BIG_OPEN": "`Σ_{i < n}`", "SOFTMAX": "`softmax_l(…)`", "SQRT": "`√`",
-    "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`", "COMMA": "`,`", "EQUAL": "`=`", "SUPERSCRIPT": "`²`",
-    "CIRCUMFLEX": "`^`", "DOTS": "`..`", "SEMICOLON": "`;`", "VBAR": "`|`", "COLON": "`:`", "QMARK": "`?`",
-    "COLON_INDEX": "`: index`", "OPTIONAL": "`?`", "KIND": "`nat`, `real`, `flag` or `label`", "RBRACE": "`}`",
-    "_NL": "the end of the line", "STRING": "a quoted text", "$END": "the end of the text",
-}  # fmt: skip
-
-
-def _expected(terminals: Sequence[str] | set[str]) -> str:
-    names = sorted({READABLE.get(t, f"`{t.lower().lstrip('_')}`") for t in terminals if not t.startswith("__")})
-    return "expected " + ", ".join(names) if 0 < len(names) <= 12 else ""
 
 
 RESYNC = Resync(re.compile(r"^(def|op)\b", re.MULTILINE), starts=("DEF", "OP"), by_line=False)
@@ -352,6 +282,9 @@ def parse_ops(source: Source) -> s.OpsFile:
     """Parses an op library. Raises SpecError."""
     reader, holder = _ops_parser()
     holder[0] = Comments()
-    result = run_parser(lambda: reader, lambda: OpsBuilder(source, holder[0]), source, RESYNC)
+    try:
+        result = run_parser(lambda: reader, lambda: OpsBuilder(source, holder[0]), source, RESYNC)
+    except SpecError as error:
+        raise type(error)(ops_mistake(d) or d for d in error.diagnostics) from None
     assert isinstance(result, s.OpsFile)
     return result

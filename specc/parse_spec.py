@@ -17,9 +17,10 @@ from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.gauge import CLOSE, OPEN
 from specc.grammar import parser
 from specc.limits import MAX_AXES, MAX_USES
-from specc.parse import READABLE, TERMINALS, Comments, ExprBuilder, fold_name, run_parser
+from specc.parse import Comments, ExprBuilder, fold_name, run_parser
 from specc.recovery import Resync
 from specc.source import Source, Span
+from specc.syntax_errors import READABLE, TERMINALS
 
 REQUIRED = ("model", "domain", "layers", "stream", "output", "nodes", "profile")
 """Sections that every Model Spec has."""

@@ -61,9 +61,12 @@ class Reader:
         last: Token | None = None
         for token in self.lexer.lex(self.state):
             self.meter(token)
-            if self.fresh or (not self.resync.by_line and token.type in self.resync.starts):
+            if self.fresh:
                 self.safe, self.first, self.fresh = self._stacks(), None, False
+            before = self._stacks() if not self.resync.by_line and token.type in self.resync.starts else None
             self.state.feed_token(token)
+            if before is not None:
+                self.safe, self.first = before, None
             self.first = self.first or token
             self.fresh = self.resync.by_line and token.type == "_NL"
             last = token

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -93,6 +94,15 @@ def test_greek_size_names_are_spelt_out() -> None:
     sizes = parse(text).sizes
     assert sizes is not None
     assert sizes.sizes[1].name == "theta"
+
+
+def test_a_comment_may_stand_beside_the_head_of_the_node_table_and_the_rule_below_it() -> None:
+    head = next(line for line in MINI.split("\n") if "Op Spec" in line)
+    rule = "  " + "|---" * 6 + "|"
+    text = MINI.replace(head, f"{head} # columns\n{rule} # rule")
+    first, *rows = parse(text).nodes.rows
+    assert (replace(first, comments=()), *rows) == parse(MINI).nodes.rows
+    assert first.comments == ("columns", "rule")
 
 
 def test_comments_go_to_the_line_below_or_to_their_own() -> None:

@@ -102,7 +102,7 @@ def test_an_open_bracket_hides_no_other_section() -> None:
 def test_each_faulty_item_of_a_library_is_reported_once() -> None:
     edits = [("x + 1", "x + "), ("let a[i] = x[i]", "let a[i] x[i]"), ("  y[i] = x[i]\n", "  y[i] = x[i\n")]
     assert [line for _, line in found(parse_ops, OPS, *edits)][:2] == [
-        "op g(x[H]; H: nat) -> y[H]",
+        "def f(x) = x +",
         "let a[i] x[i]",
     ]
     assert len(found(parse_ops, OPS, *edits)) == 3
