@@ -14,6 +14,7 @@ from specc import pipeline
 from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.echo import visible
+from specc.inputs import read_source
 from specc.models import find_model
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def check(
     examples: Annotated[int, typer.Option(min=0, help="Drawn cases beside the pinned ones, per kernel.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Seed of the drawn cases; a new one when not given.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for counterexamples.")] = Path("counterexamples"),
+    tiles: Annotated[Path | None, typer.Option(help="A tile table whose rows come before the shipped ones.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
     """Hold every kernel and reference function against the formulas, within derived bounds."""
@@ -46,11 +48,13 @@ def check(
     print_warnings(model.library.warnings)
     kernels, nodes = _kernels(model, node)
     targets, left_out = _targets(target)
+    if tiles is not None:
+        read_source(tiles)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
     reports: list[Report] = []
     files: dict[int, Path] = {}
-    for report in check_kernels(model, kernels, targets, examples, number):
+    for report in check_kernels(model, kernels, targets, examples, number, tiles=tiles):
         reports.append(report)
         if report.counterexample is not None and not report.shared:
             files[id(report)] = save(report, report.counterexample, out)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from specc.ir import Role
 from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, Recurrent, RowReduction
 from specc.lower.lower import stores
 from specc.ops import Num, Var, free_vars
+from specc.targets.tile_table import TileTable
 
 Program = tuple[int, int, int]
 
@@ -36,17 +38,20 @@ def storage(kernel: Kernel, dtype: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TritonExecutor:
-    """The generated kernel and launcher, in the interpreter harness. `texts` replaces the text of kernels by name."""
+    """The generated kernel and launcher, in the interpreter harness. `texts` replaces the text of kernels by name;
+    `tiles` is the table that others take their tiles from (the shipped one, if None)."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     name: str = "triton"
     evidence: str = "interpreter"
+    tiles: TileTable | None = None
 
     def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
         from specc.targets.triton.target import run
 
         sampler = Sampler(kernel, case.seed)
-        outputs, trace = run(kernel, tensors, text=self.texts.get(kernel.name), programs=sampler)
+        text = self.texts.get(kernel.name)
+        outputs, trace = run(kernel, tensors, text=text, programs=sampler, table=self.tiles)
         whole = all(len(launch.programs) == math.prod(launch.grid) for launch in trace.launches)
         written = {n: trace.written(t) for n, t in outputs.items()}
         for name, tensor in outputs.items():
@@ -59,7 +64,7 @@ class TritonExecutor:
             return found
         from specc.targets.triton.emit_recurrence import chunk_sizes
 
-        return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, case.dtype)))
+        return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, case.dtype, self.tiles)))
 
 
 ALIGNED = 8
@@ -75,11 +80,12 @@ class OrderMatters(Exception):
 @dataclass(frozen=True)
 class CudaExecutor:
     """The generated kernel and launch wrapper, built for the CPU; every case in ORDERS orders of threads, which must
-    agree bit for bit. `texts` replaces the text of kernels by name."""
+    agree bit for bit. `texts` replaces the text of kernels by name; `tiles` is as for Triton."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
     name: str = "cuda"
     evidence: str = "run on the CPU"
+    tiles: TileTable | None = None
 
     def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
         from specc.targets.cuda.target import run
@@ -87,7 +93,8 @@ class CudaExecutor:
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
         pitch = case.pad if case.pad == ALIGNED else None
-        found = [run(kernel, tensors, sampler, case.seed * ORDERS + n, text=text, pitch=pitch) for n in range(ORDERS)]
+        options: dict[str, Any] = {"text": text, "pitch": pitch, "table": self.tiles}
+        found = [run(kernel, tensors, sampler, case.seed * ORDERS + n, **options) for n in range(ORDERS)]
         outputs, trace = found[0]
         for name in outputs:
             bits = [np.asarray(o[name].contiguous().view(torch.uint8)) for o, _ in found if o[name].numel()]
@@ -105,7 +112,7 @@ class CudaExecutor:
         from specc.targets.cuda.target import chunk_sizes, lanes
 
         found = cuda_numerics(storage(kernel, case.dtype), lanes(kernel))
-        chunks = chunk_sizes(kernel) if isinstance(kernel.schedule, Recurrent) else ()
+        chunks = chunk_sizes(kernel, table=self.tiles) if isinstance(kernel.schedule, Recurrent) else ()
         return replace(found, depth=replace(found.depth, chunks=chunks))
 
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from specc.evidence.check import Executor, Outcome, Report, check_kernel
 from specc.evidence.execute import CudaExecutor, TorchExecutor, TritonExecutor
 from specc.evidence.strategy import DTYPES
 from specc.ir import Model
 from specc.kernels import Kernel
+from specc.targets.cuda.tiles import load_tiles as load_cuda_tiles
+from specc.targets.triton.tiles import load_tiles as load_triton_tiles
 
 Progress = Callable[[Kernel, str, Outcome], None]
 
 
-def executors(model: Model, targets: Sequence[str]) -> tuple[Executor, ...]:
-    """Raises KeyError for an unknown target."""
+def executors(model: Model, targets: Sequence[str], tiles: Path | None = None) -> tuple[Executor, ...]:
+    """`tiles`: a table whose rows come before the shipped ones. Raises KeyError for an unknown target, SpecError for
+    mistakes in `tiles`."""
     known: dict[str, Executor] = {
-        "triton": TritonExecutor(),
+        "triton": TritonExecutor(tiles=load_triton_tiles(tiles)),
         "torch": TorchExecutor(model.profile.rounds),
-        "cuda": CudaExecutor(),
+        "cuda": CudaExecutor(tiles=load_cuda_tiles(tiles)),
     }
     return tuple(known[t] for t in targets)
 
@@ -32,12 +36,14 @@ def check_kernels(
     seed: int = 0,
     dtypes: Sequence[str] = DTYPES,
     progress: Progress | None = None,
+    tiles: Path | None = None,
 ) -> Iterator[Report]:
     """One report per kernel and target, as they are done. A kernel that differs from an earlier one in nothing but its
     name shares that one's outcomes, and says so."""
     done: dict[tuple[str, Kernel], Report] = {}
+    chosen = executors(model, targets, tiles)
     for kernel in kernels:
-        for executor in executors(model, targets):
+        for executor in chosen:
             key = (executor.name, replace(kernel, name="", keys=()))
             if key in done:
                 yield replace(done[key], kernel=kernel, shared=done[key].kernel.name)

@@ -60,7 +60,7 @@ def test_the_report_for_a_program_has_every_field(capsys: pytest.CaptureFixture[
 def test_a_wrong_kernel_is_refuted_and_its_counterexample_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def planted(model: Model, targets: object) -> tuple[Executor, ...]:
+    def planted(model: Model, targets: object, tiles: object) -> tuple[Executor, ...]:
         (kernel,) = (k for k in all_kernels(lower_each(model)) if k.name == "norm1")
         text = emit(kernel)
         assert "other=0.0" in text

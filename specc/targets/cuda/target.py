@@ -16,6 +16,7 @@ from specc.targets.cuda.emit_row_reduction import lanes
 from specc.targets.cuda.header import header
 from specc.targets.cuda.names import namespace
 from specc.targets.cuda.tiles import CPU, load_tiles
+from specc.targets.tile_table import TileTable
 
 if TYPE_CHECKING:
     import torch
@@ -56,10 +57,17 @@ def run(
     widen: bool = False,
     text: str | None = None,
     pitch: int | None = None,
+    table: TileTable | None = None,
 ) -> tuple[dict[str, torch.Tensor], Trace]:
-    """Runs `text` (what `emit` prints with the tiles for CPUs, if None) on the CPU; see `run.run_text`."""
+    """Runs `text` (what `emit` prints with the tiles of `table` for CPUs, if None) on the CPU; see `run.run_text`."""
     from specc.targets.cuda.run import run_text
 
     return run_text(
-        kernel, emit(kernel, arch=CPU) if text is None else text, tensors, programs, seed, widen, pitch=pitch
+        kernel,
+        emit(kernel, arch=CPU, table=table) if text is None else text,
+        tensors,
+        programs,
+        seed,
+        widen,
+        pitch=pitch,
     )

@@ -30,13 +30,13 @@ def _contraction_fault(c: Config) -> str:
     if m < SMALLEST:
         if c.rows is None or c.rows > m:
             return f"BLOCK_M below {SMALLEST} takes at most BLOCK_M rows: give `rows`, at most {m}"
-        if c.warps * 32 != FEW_THREADS or n < c.warps:
-            return f"BLOCK_M below {SMALLEST} takes {FEW_THREADS // 32} warps, and BLOCK_N at least as many"
+        if c.warps * 32 != FEW_THREADS or n < 16:
+            return f"BLOCK_M below {SMALLEST} takes {FEW_THREADS // 32} warps, and BLOCK_N of at least 16"
         return ""
     if across > c.warps:
         return f"WARPS_M is at most the number of warps, {c.warps}"
-    if m < 16 * across or n < 8 * c.warps // across or k < 16:
-        return "BLOCK_M is at least 16 · WARPS_M, BLOCK_N at least 8 · warps / WARPS_M, and BLOCK_K at least 16"
+    if m < 16 * across or n < max(16, 8 * c.warps // across) or k < 16:
+        return "BLOCK_M is at least 16 · WARPS_M, BLOCK_N at least 16 and 8 · warps / WARPS_M, BLOCK_K at least 16"
     return "" if c.stages > 1 else "the pipeline has at least 2 stages"
 
 

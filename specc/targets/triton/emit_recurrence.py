@@ -91,11 +91,11 @@ def recurrence_slots(kernel: Kernel, table: TileTable) -> Slots:
     )  # fmt: skip
 
 
-def chunk_sizes(kernel: Kernel, dtype: str) -> tuple[int, ...]:
-    """Steps of a chunk on any GPU, by the shipped table, when storage is `dtype`."""
+def chunk_sizes(kernel: Kernel, dtype: str, table: TileTable | None = None) -> tuple[int, ...]:
+    """Steps of a chunk on any GPU, by the table (the shipped one, if None), when storage is `dtype`."""
     r = kernel.schedule
     assert isinstance(r, Recurrent)
-    configs = load_tiles().resolve("recurrence", {"K": _length(r.key), "V": _length(r.value)})
+    configs = (table or load_tiles()).resolve("recurrence", {"K": _length(r.key), "V": _length(r.value)})
     width = 4 if dtype == "float32" else 2
     found = [c for _, widths in configs for w, some in widths if w == width for c in some]
     return tuple(sorted({c.tile("CHUNK") for c in found}))

@@ -11,7 +11,7 @@ from specc.ir import Model
 from specc.kernels import Kernel
 from specc.lowered import Lowered, all_kernels
 from specc.targets.triton.emit import emit, emit_runtime
-from specc.targets.triton.tiles import load_tiles
+from specc.targets.triton.tiles import TileTable, load_tiles
 
 if TYPE_CHECKING:
     import torch
@@ -51,8 +51,10 @@ def run(
     programs: Sampler | None = None,
     widen: bool = False,
     text: str | None = None,
+    table: TileTable | None = None,
 ) -> tuple[dict[str, torch.Tensor], Trace]:
-    """Runs the launcher of `text` (what `emit` prints, if None) in the interpreter; see `run.run_text`."""
+    """Runs the launcher of `text` (what `emit` prints with the tiles of `table`, if None) in the interpreter; see
+    `run.run_text`."""
     from specc.targets.triton.run import run_text
 
-    return run_text(kernel, emit(kernel) if text is None else text, tensors, programs, widen)
+    return run_text(kernel, emit(kernel, table) if text is None else text, tensors, programs, widen)

@@ -14,6 +14,7 @@ from specc.evidence.check import Status, check_kernel
 from specc.evidence.execute import CudaExecutor
 from specc.inputs import Options
 from specc.kernels import Kernel
+from specc.targets.cuda import host
 from specc.targets.cuda.aot import available
 from specc.targets.cuda.emit import emit
 from specc.targets.cuda.tiles import CPU, load_tiles, shipped_tiles
@@ -84,6 +85,23 @@ def test_a_build_takes_a_users_tiles_and_a_check_of_it_too(own: Path, tmp_path: 
     assert SHAPE not in (tmp_path / "tiny" / "cuda" / "attn_qkv.cu").read_text(encoding="utf-8")
 
 
+def test_a_check_takes_a_users_tiles(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(host, "build", lambda text, wide=False: built.append(text) or BUILD(text, wide))
+    words = ["check", str(TINY), "--node", "attn.qkv", "--target", "cuda", "--target", "triton", "--examples", "0"]
+    assert run([*words, "--tiles", str(own)]) == 0
+    assert built and all(SHAPE in text for text in built) and "2 VERIFIED" in capsys.readouterr().out
+    own.write_text("cuda = 3")
+    assert run([*words, "--tiles", str(own)]) == 2
+    assert run([*words, "--tiles", str(own.with_name("none.toml"))]) == 2
+    assert "E902" in (err := capsys.readouterr().err) and "E501" in err
+
+
+BUILD = host.build
+
+
 @pytest.mark.skipif(not available(), reason="NVRTC is not installed")
 def test_a_users_tiles_are_compiled(own: Path) -> None:
     job = next(j for j in jobs(TINY, ["sm_90"], Options(("cuda",), own), "cuda") if j.kernel.name == "attn_qkv")
@@ -115,7 +133,7 @@ FAULTS = {
     contraction(BLOCK_M=8): "BLOCK_M below 16 takes at most BLOCK_M rows: give `rows`, at most 8",
     contraction(BLOCK_M=8, rows=8): "BLOCK_M below 16 takes 8 warps",
     contraction(WARPS_M=8): "WARPS_M is at most the number of warps, 4",
-    contraction(BLOCK_N=8): "BLOCK_N at least 8 · warps / WARPS_M",
+    contraction(BLOCK_N=8): "BLOCK_N at least 16 and 8 · warps / WARPS_M",
     contraction(stages=1): "the pipeline has at least 2 stages",
     contraction() + 'arch = "sm_90"': "unknown architecture `sm_90`; `archs` lists sm_80, cpu",
     prefill(BLOCK_T=128): "BLOCK_T is 16 or more, at most 16 for each of the 4 warps",
