@@ -40,6 +40,12 @@ def bounds_of(e: Expr, ranges: Mapping[str, Range]) -> Range | None:
             a, b = bounds_of(left, ranges), bounds_of(right, ranges)
             pick = max if fn == "max" else min
             return None if a is None or b is None else (pick(a[0], b[0]), pick(a[1], b[1]))
+        case Call("abs", (arg,), Sort.INDEX):
+            inner = bounds_of(arg, ranges)
+            return None if inner is None else (max(inner[0], -inner[1], 0), max(-inner[0], inner[1]))
+        case Select(_, then, other, Sort.INDEX):
+            a, b = bounds_of(then, ranges), bounds_of(other, ranges)
+            return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
     return None
 
 
@@ -52,11 +58,15 @@ def _combine(op: str, a: Range, b: Range) -> Range | None:
         case "·":
             corners = [x * y for x in a for y in b]
             return min(corners), max(corners)
-        case "//" if b[0] == b[1] > 0:
-            return a[0] // b[0], a[1] // b[0]
-        case "%" if b[0] == b[1] > 0:
+        case "//" if b[0] > 0:
+            corners = [x // y for x in a for y in b]
+            return min(corners), max(corners)
+        case "%" if b[0] > 0:
             inside = a[0] >= 0 and a[1] < b[0]
-            return a if inside else (0, b[0] - 1)
+            return a if inside else (0, b[1] - 1)
+        case "^" if b[0] == b[1] >= 0:
+            ends = [x ** b[0] for x in a]
+            return (0 if a[0] < 0 < a[1] else min(ends), max(ends)) if b[0] % 2 == 0 else (ends[0], ends[1])
     return None
 
 

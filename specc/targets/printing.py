@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
-from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, ScalarDef, Size, Var, children, walk
+from specc.instantiate import FALSE, TRUE
+from specc.lower.ranges import Range, bounds_of, decide
+from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, ScalarDef, Select, Size, Sort, Var, children, walk
+from specc.targets.index_width import fits
 
 ATOM, POWER, UNARY, PRODUCT, SUM, COMPARE, LOOSE = 9, 8, 7, 6, 5, 4, 0
 LEVELS = {"+": SUM, "-": SUM, "·": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
@@ -15,10 +19,17 @@ LEVELS = {"+": SUM, "-": SUM, "·": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": P
 class ExprPrinter(ABC):
     """Prints expressions whose `Var`s are local variables of a kernel.
 
-    doubles: names that hold float64 values. nonneg: integer names that are never negative.
+    doubles: names that hold float64 values. nonneg: integer names that are never negative. ranges: of integer names
+    that have 32 bits; others have 64.
     """
 
-    def __init__(self, doubles: Collection[str] = (), nonneg: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        doubles: Collection[str] = (),
+        nonneg: Collection[str] = (),
+        ranges: Mapping[str, Range] = MappingProxyType({}),
+    ) -> None:
+        self.ranges = dict(ranges)
         self.doubles = frozenset(doubles)
         self.nonneg = frozenset(nonneg)
         self.named: dict[Expr, str] = {}
@@ -66,6 +77,36 @@ class ExprPrinter(ABC):
         if isinstance(e, Var):
             return e.name in self.doubles
         return any(self.is_double(c) for c in children(e))
+
+    def is_long(self, e: Expr) -> bool:
+        """Whether an integer expression has 64 bits."""
+        match e:
+            case Var(name):
+                return name not in self.ranges
+            case Size():
+                return False
+            case Select(_, then, other):
+                return self.is_long(then) or self.is_long(other)
+        return not self._fits(e) or any(self.is_long(c) for c in children(e))
+
+    def widened(self, e: Expr) -> Expr | None:
+        """The operand of integer arithmetic that must be made one of 64 bits, if any: 32 bits do not hold what comes
+        out, and no operand has more."""
+        parts = [c for c in children(e) if not isinstance(c, Num)]
+        if not parts or any(c.sort is not Sort.INDEX or self.is_long(c) for c in parts):
+            return None
+        moving = [c for c in parts if any(isinstance(n, Var) for n in walk(c))]
+        return None if self._fits(e) else (moving or parts)[0]
+
+    def settled(self, e: Cmp) -> bool | None:
+        """The truth of a comparison with a number that 32 bits do not hold, where the other side has no more."""
+        if all(self._fits(c) for c in children(e) if isinstance(c, Num) and c.sort is Sort.INDEX):
+            return None
+        known = decide(e, self.ranges)
+        return known == TRUE if known in (TRUE, FALSE) else None
+
+    def _fits(self, e: Expr) -> bool:
+        return fits(bounds_of(e, self.ranges))
 
     def is_nonneg(self, e: Expr) -> bool:
         """Whether an integer expression is known to be 0 or more."""

@@ -26,6 +26,7 @@ def whole(n: int) -> Num:
 
 
 DIVISORS = st.integers(1, 5).map(whole)
+MOVING = Bin("+", Var("a"), whole(1), Sort.INDEX)
 SMALL = st.integers(-4, 4)
 indices = st.recursive(
     st.sampled_from([Var("a"), Var("b"), Var("c")]) | st.integers(-6, 6).map(whole),
@@ -34,6 +35,10 @@ indices = st.recursive(
         st.builds(lambda op, x, n: Bin(op, x, n, Sort.INDEX), st.sampled_from(["//", "%"]), e, DIVISORS),
         st.builds(lambda fn, x, y: Call(fn, (x, y), Sort.INDEX), st.sampled_from(["max", "min"]), e, e),
         st.builds(lambda x: Neg(x, Sort.INDEX), e),
+        st.builds(lambda x: Call("abs", (x,), Sort.INDEX), e),
+        st.builds(lambda n, m: Bin("^", Var(n), whole(m), Sort.INDEX), st.sampled_from("abc"), st.integers(2, 3)),
+        st.builds(lambda op, x: Bin(op, x, MOVING, Sort.INDEX), st.sampled_from(["//", "%"]), e),
+        st.builds(lambda c, x, y: Select(c, x, y, Sort.INDEX), st.builds(Cmp, st.sampled_from(OPS), e, e), e, e),
     ),
     max_leaves=6,
 )  # fmt: skip

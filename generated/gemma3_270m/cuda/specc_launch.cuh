@@ -7,10 +7,11 @@
 
 namespace specc {
 
-constexpr int64_t MOST_ROWS = 0x7fffffff;
+/// The largest size of an axis, and the most rows: 32 bits hold them, and one tile more.
+constexpr int64_t MOST = 1 << 30, MOST_ROWS = 0x7fff0000;
 inline bool sizes_fit(std::initializer_list<int64_t> sizes) {
     for (const int64_t s : sizes)
-        if (s < 0 || s > MOST_ROWS) return false;
+        if (s < 0 || s > MOST) return false;
     return true;
 }
 

@@ -61,7 +61,7 @@ def attn_core_sliding_decode_kernel(
     d_in = d < 256 if 256 % BLOCK_D != 0 else tl.full((1, BLOCK_D), True, tl.int1)
     lane = tl.arange(0, BLOCK_L)
     seq_lens = tl.load(seq_lens_ptr + b)
-    seq_lens = tl.minimum(tl.maximum(seq_lens, -1073741824), 1073741824).to(tl.int32)
+    seq_lens = tl.minimum(tl.maximum(seq_lens, -1610612736), 1610612736).to(tl.int32)
     low = tl.maximum(seq_lens - 512, 0)
     high = tl.minimum(seq_lens, S)
     share = tl.cdiv(tl.cdiv(tl.maximum(high - low, 0), SPLITS), BLOCK_L) * BLOCK_L

@@ -28,7 +28,7 @@ def embed_kernel(
 ):
     """One program: all columns of one row."""
     t = tl.program_id(0)
-    tokens = tl.load(tokens_ptr + t)
+    tokens = tl.load(tokens_ptr + t).to(tl.int64)
     i = tl.arange(0, 1024)
     i_in = i < 640
     w_found = (tokens >= 0) & (tokens < 262144)

@@ -29,7 +29,7 @@ def embed_kernel(
 ):
     """One program: BLOCK columns of one row."""
     t = tl.program_id(0)
-    tokens = tl.load(tokens_ptr + t)
+    tokens = tl.load(tokens_ptr + t).to(tl.int64)
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     i_in = i < 5376 if 5376 % BLOCK != 0 else tl.full((BLOCK,), True, tl.int1)
     w_found = (tokens >= 0) & (tokens < 262144)

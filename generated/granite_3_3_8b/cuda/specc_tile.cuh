@@ -308,10 +308,15 @@ __device__ __forceinline__ void reduce_rows(real (&values)[2], real* scratch, co
     }
 }
 
-/// Positions are cut to this distance from 0, so that 32 bits hold what is computed from them.
+/// Positions that are only compared with what is nearer are cut to this distance from 0.
 __device__ __forceinline__ int position(int64_t index) {
-    constexpr int64_t FARTHEST = 1 << 30;
+    constexpr int64_t FARTHEST = 3 << 29;
     return int(index < -FARTHEST ? -FARTHEST : index > FARTHEST ? FARTHEST : index);
+}
+
+/// `index`, or the end of 0..`most` that is next to it.
+__device__ __forceinline__ int within(int64_t index, int most) {
+    return index < 0 ? 0 : index > most ? most : int(index);
 }
 
 /// The least `low` and the largest `high` of the threads of a block.

@@ -29,7 +29,7 @@ def embed_kernel(
 ):
     """One program: one row."""
     t = tl.program_id(0)
-    tokens = tl.load(tokens_ptr + t)
+    tokens = tl.load(tokens_ptr + t).to(tl.int64)
     w_found = (tokens >= 0) & (tokens < 202048)
     w_row = w_ptr + tl.where(w_found, tokens, 0).to(tl.int32) * w_stride_tokens
     y_row = y_ptr + t * y_stride_t

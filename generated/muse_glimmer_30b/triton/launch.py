@@ -19,6 +19,8 @@ WIDEST_TILES = 4
 """Bytes of the widest element that has tiles of its own."""
 LARGEST_OFFSET = 2**31 - 1
 """Elements that a 32-bit offset reaches."""
+LARGEST_SIZE = 2**30
+"""Of a run-time axis: index variables have 32 bits."""
 
 Sizes = Mapping[str, int]
 Dim = int | str | Callable[[Sizes], int]
@@ -134,6 +136,8 @@ def _bind_sizes(operand: Operand, tensor: torch.Tensor, sizes: dict[str, int]) -
     for dim, n in zip(operand.dims, tensor.shape, strict=True):
         if isinstance(dim, str):
             sizes.setdefault(dim, n)
+            if n > LARGEST_SIZE:
+                raise ValueError(f"{operand.name} has an axis of {n}, more than {LARGEST_SIZE}")
 
 
 def _check_place(operand: Operand, tensor: torch.Tensor, sizes: Sizes, device: torch.device) -> None:

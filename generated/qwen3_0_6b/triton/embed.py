@@ -28,7 +28,7 @@ def embed_kernel(
 ):
     """One program: all columns of one row."""
     t = tl.program_id(0)
-    tokens = tl.load(tokens_ptr + t)
+    tokens = tl.load(tokens_ptr + t).to(tl.int64)
     i = tl.arange(0, 1024)
     w_found = (tokens >= 0) & (tokens < 151936)
     w_row = w_ptr + tl.where(w_found, tokens, 0).to(tl.int32) * w_stride_tokens

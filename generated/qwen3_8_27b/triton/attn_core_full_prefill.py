@@ -50,7 +50,7 @@ def attn_core_full_prefill_kernel_by_key(
     d = (tl.program_id(2) * BLOCK_D + tl.arange(0, BLOCK_D))[None, :]
     d_in = d < 256 if 256 % BLOCK_D != 0 else tl.full((1, BLOCK_D), True, tl.int1)
     pos = tl.load(pos_ptr + t, mask=t_in, other=0)
-    pos = tl.minimum(tl.maximum(pos, -1073741824), 1073741824).to(tl.int32)
+    pos = tl.minimum(tl.maximum(pos, -1610612736), 1610612736).to(tl.int32)
     first = 0
     last = tl.max(tl.where(t_in, tl.minimum(pos + 1, L), 0))
     q_row = q_ptr + t * q_stride_t + h * q_stride_h
@@ -119,7 +119,7 @@ def attn_core_full_prefill_kernel(
     d_in = d < 256 if 256 % BLOCK_D != 0 else tl.full((1, BLOCK_D), True, tl.int1)
     lane = tl.arange(0, BLOCK_L)
     pos = tl.load(pos_ptr + t, mask=t_in, other=0)
-    pos = tl.minimum(tl.maximum(pos, -1073741824), 1073741824).to(tl.int32)
+    pos = tl.minimum(tl.maximum(pos, -1610612736), 1610612736).to(tl.int32)
     first = 0
     last = tl.max(tl.where(t_in, tl.minimum(pos + 1, L), 0))
     q_row = q_ptr + t * q_stride_t + h * q_stride_h

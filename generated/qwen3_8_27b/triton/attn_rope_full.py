@@ -51,7 +51,7 @@ def attn_rope_full_kernel(
     t = tl.program_id(0) // blocks
     h = (tl.program_id(0) % blocks * ROWS + tl.arange(0, ROWS))[:, None]
     h_in = h < rows_1
-    pos = tl.load(pos_ptr + t)
+    pos = tl.load(pos_ptr + t).to(tl.int64)
     i = tl.arange(0, 32)[None, :]
     x_row = x_ptr + t * x_stride_t + h * x_stride_h
     y_row = y_ptr + t * y_stride_t + h * y_stride_h

@@ -12,6 +12,7 @@ from specc.targets.cuda.factor import FactorText, factor_text
 from specc.targets.cuda.names import local_names
 from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
 from specc.targets.cuda.slots import extent_text
+from specc.targets.index_width import cut_positions
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class AttentionText:
         self.kernel, self.a = kernel, kernel.schedule
         a = self.a
         self.names = local_names(kernel)
+        self.cut = cut_positions(kernel)
         self.depth, self.width = length(a.inner.extent), length(a.columns.extent)
         self.depth_first = self.names.fresh(f"{a.inner.var}_first")
         self.column_first = self.names.fresh(f"{a.columns.var}_first")
@@ -65,22 +67,29 @@ class AttentionText:
         return scope
 
     def row_loads(self, *exprs: Expr | None) -> list[str]:
-        """Reads of a row that `exprs` need; positions have 32 bits."""
+        """Reads of a row that `exprs` need."""
         names = {n for e in exprs if e is not None for n in free_vars(e)}
         return self.reads([x for x in self.a.row_loads if x.name in names])
 
     def reads(self, accesses: Sequence[Access]) -> list[str]:
-        """Some reads of a row."""
+        """Some reads of a row; positions that are cut have 32 bits."""
         scope = self.scope()
         lines = [line for access in accesses for line in scope.load_row(access)]
-        index = re.compile(r"^const int64_t (\w+) = (specc::index_at.*);$")
-        return [index.sub(r"const int \1 = specc::position(\2);", line) for line in lines]
+        cut = re.compile(rf"^const int64_t ({'|'.join(map(re.escape, sorted(self.cut))) or '0'}) = (.*);$")
+        return [cut.sub(r"const int \1 = specc::position(\2);", line) for line in lines]
 
     def bounds(self) -> tuple[str, str]:
         """Of the keys that a row sees: the first, and one past the last, inside of all keys."""
-        scope, size = self.scope(), extent_text(self.a.keys.extent)
-        low = "0" if self.a.low is None else f"max(int({scope.text(self.a.low)}), 0)"
-        return low, size if self.a.high is None else f"min(int({scope.text(self.a.high)}), {size})"
+        size = extent_text(self.a.keys.extent)
+        low = "0" if self.a.low is None else self._inside(self.a.low, "max(int({}), 0)")
+        return low, size if self.a.high is None else self._inside(self.a.high, f"min(int({{}}), {size})")
+
+    def _inside(self, bound: Expr, cut: str) -> str:
+        """A bound of keys, cut on one side; one of 64 bits on both, so that 32 hold it."""
+        scope = self.scope()
+        if not scope.printer.is_long(bound):
+            return cut.format(scope.text(bound))
+        return f"specc::within({scope.text(bound)}, {extent_text(self.a.keys.extent)})"
 
     def visible(self) -> str | None:
         """The condition that a row sees a key, beside that the key is there."""

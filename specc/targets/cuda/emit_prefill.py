@@ -105,7 +105,8 @@ class _Prefill(AttentionText):
         """Arrays of what rows read, how they are filled, and what picks one row's out of them."""
         a = self.a
         names = {n for e in (a.score, a.visible) if e is not None for n in free_vars(e)}
-        kinds = {x.name: "real" if self.scope().is_real(x) else "int" for x in a.row_loads if x.name in names}
+        integer = {x.name: "int" if x.name in self.cut else "int64_t" for x in a.row_loads}
+        kinds = {x.name: "real" if self.scope().is_real(x) else integer[x.name] for x in a.row_loads if x.name in names}
         arrays = {n: self.names.fresh(f"{n}_all") for n in kinds}
         declared = [f"{kind} {arrays[n]}[2];" for n, kind in kinds.items()]
         kept = [f"{arrays[n]}[half] = {n};" for n in kinds]

@@ -6,8 +6,10 @@ import struct
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from math import copysign, inf, isinf, nextafter, pi
+from types import MappingProxyType
 
 from specc.formula_text import expr_text, snake
+from specc.lower.ranges import Range
 from specc.ops import (
     Apply,
     Bin,
@@ -45,9 +47,13 @@ class Printer(ExprPrinter):
     """roles: the storage type of each role, for `Rounded`."""
 
     def __init__(
-        self, roles: Mapping[str, str] | None = None, doubles: Collection[str] = (), nonneg: Collection[str] = ()
+        self,
+        roles: Mapping[str, str] | None = None,
+        doubles: Collection[str] = (),
+        nonneg: Collection[str] = (),
+        ranges: Mapping[str, Range] = MappingProxyType({}),
     ) -> None:
-        super().__init__(doubles, nonneg)
+        super().__init__(doubles, nonneg, ranges)
         self.roles = dict(roles or {})
 
     def assignment(self, name: str, e: Expr, text: str) -> str:
@@ -62,9 +68,9 @@ class Printer(ExprPrinter):
             case Var(name) | Size(name):
                 return name, ATOM
             case Neg(arg):
-                return "-" + self._text(arg, UNARY), UNARY
+                return "-" + self._part(arg, e, UNARY), UNARY
             case Bin("^", left, Num(n)) if n.denominator == 1 and 2 <= n <= 8:
-                return " * ".join([self._text(left, POWER)] * int(n)), PRODUCT
+                return " * ".join([self._part(left, e, POWER)] * int(n)), PRODUCT
             case Bin("//" | "%"):
                 return self._floor(e)
             case Bin(op, left, right):
@@ -72,6 +78,9 @@ class Printer(ExprPrinter):
                 symbol = "*" if op == "·" else op
                 return f"{self._operand(left, e, level)} {symbol} {self._operand(right, e, level + 1)}", level
             case Cmp(op, left, right):
+                known = self.settled(e)
+                if known is not None:
+                    return str(known).lower(), ATOM
                 return f"{self._text(left, SUM)} {op} {self._text(right, SUM)}", COMPARE
             case Logic("not", (arg,)):
                 return f"!{self._text(arg, ATOM)}", UNARY
@@ -96,12 +105,17 @@ class Printer(ExprPrinter):
     def _operand(self, e: Expr, parent: Bin, level: int) -> str:
         """An operand of arithmetic; where that is real, integers are converted."""
         if parent.sort is not Sort.REAL:
-            return self._text(e, level)
+            return self._part(e, parent, level)
         double = self.is_double(parent)
         if isinstance(e, Num):
             text, own = (repr(float(e.value)), ATOM) if double else number(e.value, Sort.REAL)
             return f"({text})" if own < level or e.value < 0 else text
         return self._text(e, level) if e.sort is not Sort.INDEX else f"{'double' if double else 'real'}({self.expr(e)})"
+
+    def _part(self, e: Expr, parent: Expr, level: int) -> str:
+        """A part of arithmetic, made one of 64 bits where integers need that."""
+        long = parent.sort is Sort.INDEX and e is self.widened(parent)
+        return f"int64_t({self.expr(e)})" if long else self._text(e, level)
 
     def _side(self, e: Expr, sort: Sort) -> str:
         return number(e.value, sort)[0] if isinstance(e, Num) else self.expr(e)

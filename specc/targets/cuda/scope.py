@@ -10,6 +10,7 @@ from specc.ir import Role
 from specc.kernels import Access, Kernel, Store
 from specc.ops import Bin, Expr, Num, Sort, Var, free_vars
 from specc.targets.cuda.printer import Printer
+from specc.targets.index_width import index_ranges
 from specc.targets.naming import Names, found
 from specc.targets.printing import ATOM, PRODUCT
 
@@ -50,7 +51,8 @@ def doubles(kernel: Kernel) -> frozenset[str]:
 def kernel_printer(kernel: Kernel, nonneg: Collection[str]) -> Printer:
     """A printer that knows the storage types and tables of `kernel`."""
     roles = {str(role): "Element" for role in (Role.WEIGHT, Role.ACTIVATION, Role.CACHE)}
-    return Printer({**roles, str(Role.ACCUMULATOR): "specc::Accumulator<Element>"}, doubles(kernel), nonneg)
+    roles[str(Role.ACCUMULATOR)] = "specc::Accumulator<Element>"
+    return Printer(roles, doubles(kernel), nonneg, index_ranges(kernel))
 
 
 class Scope:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from specc.kernels import Attention, HeadMap, Kernel
 from specc.ops import Expr, Logic, Num, Sort, Var, free_vars
+from specc.targets.index_width import FARTHEST, cut_positions
 from specc.targets.triton.host import product_text
 from specc.targets.triton.names import local_names
 from specc.targets.triton.scope import Index, Scope
@@ -15,8 +16,6 @@ from specc.targets.triton.tiles import Config, Configs, next_power_of_two
 
 SMALLEST = 16
 """Of any side of a tile: what a tensor core takes."""
-FARTHEST = 2**30
-"""Positions are cut to this distance from 0, so that 32 bits hold what is computed from them."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,7 @@ class AttentionText:
         self.kernel, self.a = kernel, kernel.schedule
         a = self.a
         self.names = local_names(kernel)
+        self.cut = cut_positions(kernel)
         self.depth, self.width = extent(a.inner.extent), extent(a.columns.extent)
         self.fixed, self.column = dict(fixed), {a.columns.var: column}
         self.reader = self.scope(self.fixed)
@@ -77,7 +77,7 @@ class AttentionText:
             if only is not None and access.name not in free_vars(only):
                 continue
             lines += [*self.reader.pointers([access]), *self.reader.load(access)]
-            if self.kernel.operand(access.operand).sort == "index":
+            if access.name in self.cut:
                 name = access.name
                 lines.append(f"{name} = tl.minimum(tl.maximum({name}, -{FARTHEST}), {FARTHEST}).to(tl.int32)")
             for scope in (*scopes, self.out):
@@ -87,8 +87,15 @@ class AttentionText:
     def bounds(self) -> tuple[str, str]:
         """Of the keys that a row sees: the first, and one past the last, inside of all keys."""
         size = product_text((self.a.keys.extent,))
-        low = "0" if self.a.low is None else f"tl.maximum({self.out.text(self.a.low)}, 0)"
-        return low, size if self.a.high is None else f"tl.minimum({self.out.text(self.a.high)}, {size})"
+        low = "0" if self.a.low is None else self._inside(self.a.low, "tl.maximum({}, 0)")
+        return low, size if self.a.high is None else self._inside(self.a.high, f"tl.minimum({{}}, {size})")
+
+    def _inside(self, bound: Expr, cut: str) -> str:
+        """A bound of keys, cut on one side; one of 64 bits on both, so that 32 hold it."""
+        text, size = self.out.text(bound), product_text((self.a.keys.extent,))
+        if not self.out.printer.is_long(bound):
+            return cut.format(text)
+        return f"tl.minimum(tl.maximum({text}, 0), {size}).to(tl.int32)"
 
     def seen(self, scope: Scope, name: str, inside: str) -> list[str]:
         """`name`: where a row sees a key. `inside` says that it is there."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
+from types import MappingProxyType
 
 from specc.formula_text import expr_text, snake
+from specc.lower.ranges import Range
 from specc.ops import (
     Apply,
     Bin,
@@ -68,8 +70,9 @@ class Printer(ExprPrinter):
         roles: Mapping[str, str] | None = None,
         doubles: Collection[str] = (),
         nonneg: Collection[str] = (),
+        ranges: Mapping[str, Range] = MappingProxyType({}),
     ) -> None:
-        super().__init__(doubles, nonneg)
+        super().__init__(doubles, nonneg, ranges)
         self.roles = dict(roles or {})
 
     def assignment(self, name: str, e: Expr, text: str) -> str:
@@ -82,9 +85,9 @@ class Printer(ExprPrinter):
             case Var(name) | Size(name):
                 return name, ATOM
             case Neg(arg):
-                return "-" + self._text(arg, UNARY), UNARY
+                return "-" + self._part(arg, e, UNARY), UNARY
             case Bin("^", left, Num(n)) if n.denominator == 1 and 2 <= n <= 8:
-                return " * ".join([self._text(left, POWER)] * int(n)), PRODUCT
+                return " * ".join([self._part(left, e, POWER)] * int(n)), PRODUCT
             case Bin("//" | "%"):
                 return self._floor(e)
             case Bin(op, left, right):
@@ -92,6 +95,9 @@ class Printer(ExprPrinter):
                 symbol = "*" if op == "·" else op
                 return f"{self._real(left, e, level)} {symbol} {self._real(right, e, level + 1)}", level
             case Cmp(op, left, right):
+                known = self.settled(e)
+                if known is not None:
+                    return str(known), ATOM
                 return f"{self._text(left, SUM)} {op} {self._text(right, SUM)}", COMPARE
             case Logic("not", (arg,)):
                 return f"~{self._text(arg, ATOM)}", UNARY
@@ -117,7 +123,14 @@ class Printer(ExprPrinter):
         if isinstance(e, Num) and parent.sort is Sort.REAL:
             text, own = _number(e.value, Sort.REAL)
             return f"({text})" if own < level else text
-        return self._text(e, level)
+        return self._part(e, parent, level)
+
+    def _part(self, e: Expr, parent: Expr, level: int) -> str:
+        """A part of arithmetic, made one of 64 bits where integers need that."""
+        if parent.sort is not Sort.INDEX or e is not self.widened(parent):
+            return self._text(e, level)
+        tensor = any(isinstance(n, Var) for n in walk(e))
+        return f"{self._text(e, ATOM)}.to(tl.int64)" if tensor else f"tl.full((), {self.expr(e)}, tl.int64)"
 
     def _floor(self, e: Bin) -> tuple[str, int]:
         """Python's floor division and remainder; Triton's truncate, which differs for negative operands."""

@@ -9,6 +9,7 @@ from fractions import Fraction
 from specc.ir import Role
 from specc.kernels import Access, Kernel, Store
 from specc.ops import Expr, Neg, Num, Sort, Var, children, free_vars, rebuild, substitute, walk
+from specc.targets.index_width import index_ranges
 from specc.targets.text import LIMIT, call
 from specc.targets.triton.names import Names, found
 from specc.targets.triton.printer import Printer
@@ -50,7 +51,9 @@ def kernel_printer(kernel: Kernel, indices: Mapping[str, Index]) -> Printer:
     first = main_operand(kernel)
     for role in (Role.WEIGHT, Role.ACTIVATION, Role.CACHE):
         roles.setdefault(str(role), storage(first))
-    return Printer(roles, doubles(kernel), {*indices, *(i.view for i in indices.values())})
+    ranges = index_ranges(kernel)
+    views = {i.view: ranges[n] for n, i in indices.items() if n in ranges}
+    return Printer(roles, doubles(kernel), {*indices, *(i.view for i in indices.values())}, ranges | views)
 
 
 def doubles(kernel: Kernel) -> frozenset[str]:
@@ -115,7 +118,7 @@ class Scope:
             other, found = self._other(access), self.found.get(access.name)
             items += [f"mask={mask}", f"other={f'tl.where({found}, 0.0, {other})' if summed and found else other}"]
         self.note(access)
-        cast = ".to(tl.float32)" if upcast and self._real(access) else ""
+        cast = ".to(tl.float32)" if upcast and self._real(access) else ".to(tl.int64)" if self._long(access) else ""
         return [*lines, *call(f"{access.name} = tl.load", items, DEEPEST, cast)]
 
     def store(self, store: Store, value: str) -> list[str]:
@@ -233,6 +236,11 @@ class Scope:
 
     def _wide(self, operand: str) -> bool:
         return operand not in self.tables and self.kernel.operand(operand).wide
+
+    def _long(self, access: Access) -> bool:
+        """Whether it reads an integer of any size."""
+        known = access.name in self.printer.ranges
+        return access.operand not in self.tables and not self._real(access) and not known
 
     def _real(self, access: Access) -> bool:
         return access.operand not in self.tables and self.kernel.operand(access.operand).sort is Sort.REAL

@@ -66,6 +66,12 @@ def test_more_elements_than_32_bits_reach_are_refused_unless_offsets_are_wide() 
         narrow.node(huge)
 
 
+def test_an_axis_longer_than_index_variables_count_is_refused() -> None:
+    narrow = load_module(emit(custom("op m(x[T, H]; H: nat) -> y[T, H]\n  y[t, i] = 2 · x[t, i]\n", H=1)))
+    with pytest.raises(ValueError, match="x has an axis of 1073741825, more than 1073741824"):
+        narrow.node(torch.empty(2**30 + 1, 1, device="meta"))
+
+
 def test_wide_operands_have_64_bit_offsets_and_no_others() -> None:
     kernel = kernel_of(close("geluMul", {"I": 21504}, 1), domain={"R0": 60000})
     text = emit(kernel)
