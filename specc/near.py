@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import os.path
+import re
 from collections.abc import Iterable, Sequence
 
 from specc.limits import MAX_NAME, MAX_NEAR
 
+REDUCTION = re.compile(r"(?!(?:Sum|Prod|Max)_)(?:[A-Z][a-z]+|sum|prod|max|min|mean|avg)_([A-Za-z]\w*)")
 OVERHEAD = 30
 """What an option costs beside the pairs of letters that are compared."""
 
@@ -81,3 +83,9 @@ def _resembling(name: str, options: Sequence[str]) -> str | None:
             break
         kept.append(option)
     return next(iter(difflib.get_close_matches(name, kept, n=1, cutoff=0.6)), None)
+
+
+def meant_reduction(word: str) -> tuple[str, str] | None:
+    """The index that `word`, such as `Mean_j`, was to bind, and what to write instead."""
+    found = REDUCTION.fullmatch(word)
+    return None if found is None else (found[1], "write `Σ_{0}`, `Π_{0}` or `Max_{0}`".format(found[1]))

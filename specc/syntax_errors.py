@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from specc.diagnostics import Diagnostic, nearest
 from specc.echo import cut
+from specc.near import meant_reduction
 from specc.source import Source, Span
 
 SHOWN_TOKEN = 60
@@ -103,7 +104,7 @@ BEGINNINGS = re.compile(r"\s*(def|op|let|rec|require|prefill)\b")
 """Words with which an item or a statement of an op library begins."""
 OPEN = re.compile(r"[-+−·*×/%^=<>≤≥≠,(\[|√]$|\b(?:and|or|not|if|then|else)$")
 """The end of a line after which a formula goes on."""
-REDUCTION = re.compile(r"(?<![\w.])(?:[A-Z][a-z]+|sum|prod|max|min|mean|avg)_([A-Za-z]\w*)(?=[ \t]+[\w√])")
+WORD = re.compile(r"(?<![\w.])\w+(?=[ \t]+[\w√])")
 
 
 def ops_mistake(found: Diagnostic) -> Diagnostic | None:
@@ -115,11 +116,11 @@ def ops_mistake(found: Diagnostic) -> Diagnostic | None:
     before = _code(source, line)[: found.span.column - 1]
     above = next((n for n in range(line - 1, 0, -1) if _code(source, n)), 0)
     blamed = line if before.strip() else above
-    unknown = REDUCTION.search(_code(source, blamed))
-    if unknown is not None and not unknown[0].startswith(("Sum_", "Prod_", "Max_")):
-        span = Span(source, blamed, unknown.start() + 1, len(unknown[0]))
-        help_ = "write `Σ_{0}`, `Π_{0}` or `Max_{0}`".format(unknown[1])
-        return Diagnostic("E101", f"unknown reduction `{unknown[0]}`", span, help_)
+    for word in WORD.finditer(_code(source, blamed)):
+        meant = meant_reduction(word[0])
+        if meant is not None:
+            span = Span(source, blamed, word.start() + 1, len(word[0]))
+            return Diagnostic("E101", f"unknown reduction `{word[0]}`", span, meant[1])
     open_ = OPEN.search(_code(source, above))
     if above and BEGINNINGS.match(source.line(line)) and (open_ or not before.strip()):
         span = Span(source, above, len(_code(source, above)) + 1)

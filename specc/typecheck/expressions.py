@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from specc import syntax as s
-from specc.diagnostics import Collector, Diagnostic, Stop, nearest
+from specc.diagnostics import Collector, nearest
 from specc.formula_text import expr_text
-from specc.limits import MAX_DEPTH, MAX_FORMULA, MAX_LIBRARY, MAX_SIZE
+from specc.limits import MAX_SIZE
+from specc.near import meant_reduction
 from specc.ops import (
     ELEMENTARY,
     LEAD,
@@ -40,42 +41,10 @@ from specc.ops import (
     walk,
 )
 from specc.source import Span
-from specc.typecheck.measure import Measure
+from specc.typecheck.budget import Budget
 
-TOO_LARGE = "is too large with lets and functions put in, and powers and short sums written out"
-AT_MOST = f"at most {MAX_FORMULA} operations and names"
 POISON = Num(Fraction(0), Sort.INDEX)
 """Stands where an error was reported, so that the rest of the text is still checked."""
-
-
-@dataclass
-class Budget:
-    """What a library may still need: `nodes` for all its items, `here` for the item that is typed; and how deep
-    elaboration stands in it, and in what it is made of."""
-
-    nodes: int = MAX_LIBRARY
-    here: int = MAX_FORMULA
-    depth: int = 0
-
-    def enter(self, span: Span) -> None:
-        """One more node, inside of those that were entered and not left. Raises Stop (E107, E323)."""
-        self.nodes, self.here, self.depth = self.nodes - 1, self.here - 1, self.depth + 1
-        if self.depth > MAX_DEPTH:
-            help_ = f"at most {MAX_DEPTH} levels, those of lets and functions counted"
-            raise Stop([Diagnostic("E107", "this is nested too deeply", span, help_)])
-        if self.here < 0:
-            raise Stop([Diagnostic("E323", f"this formula {TOO_LARGE}", span, AT_MOST)])
-        if self.nodes < 0:
-            help_ = f"at most {MAX_LIBRARY} operations and names with lets put in"
-            raise Stop([Diagnostic("E323", "the op libraries together are too large", span, help_)])
-
-    def check(self, measure: Measure, span: Span) -> None:
-        """Raises Stop (E107, E323) for a formula that becomes too large or too deep."""
-        if measure.nodes > MAX_FORMULA:
-            raise Stop([Diagnostic("E323", f"this formula {TOO_LARGE}", span, AT_MOST)])
-        if measure.depth > MAX_DEPTH:
-            help_ = f"at most {MAX_DEPTH} levels with lets and functions put in"
-            raise Stop([Diagnostic("E107", "this is nested too deeply", span, help_)])
 
 
 @dataclass(frozen=True)
@@ -96,6 +65,8 @@ class Scope:
     expanding: tuple[str, ...] = ()
     lead: bool = False
     """Whether `..` means something here."""
+    loose: bool = False
+    """Whether the signature or the lets have a mistake, so that the body may not fit them for no other reason."""
     budget: Budget = field(default_factory=Budget)
     """Shared by all scopes of a library."""
     used: set[str] = field(default_factory=set)
@@ -103,6 +74,11 @@ class Scope:
 
     def bind(self, *names: str) -> Scope:
         return replace(self, vars={**self.vars, **dict.fromkeys(names, Sort.INDEX)})
+
+    def misfit(self, code: str, message: str, span: Span, help: str = "") -> None:
+        """Reports what does not fit the signature and the lets."""
+        if not self.loose:
+            self.report.error(code, message, span, help)
 
     def visible(self) -> tuple[str, ...]:
         lets = [n for n, let in self.lets.items() if not let.formals]
@@ -163,15 +139,17 @@ def _name(span: Span, name: str, scope: Scope) -> Expr:
     if name in scope.labels:
         scope.report.error("E305", f"label `{name}` has no value in a formula", span)
     elif name in scope.tensors or name in scope.recs or name in scope.lets:
-        scope.report.error("E306", f"`{name}` needs indices", span, f"write `{name}[…]`")
+        scope.used.add(name)
+        instead = f", or define it without: `let {name} = …`" if name in scope.lets else ""
+        scope.report.error("E306", f"`{name}` needs indices", span, f"write `{name}[…]`{instead}")
     else:
-        scope.report.error("E301", f"unknown name `{name}`", span, nearest(name, scope.visible()))
+        scope.misfit("E301", f"unknown name `{name}`", span, nearest(name, scope.visible()))
     return POISON
 
 
 def _dots(span: Span, scope: Scope) -> Expr:
     if not scope.lead:
-        scope.report.error("E307", "`..` stands only where an operand has leading axes", span)
+        scope.misfit("E307", "`..` stands only where an operand has leading axes", span)
         return POISON
     return LEAD
 
@@ -196,6 +174,10 @@ def claim(name: str, span: Span, scope: Scope) -> None:
     elif name in scope.lets:
         scope.used.add(name)
         scope.report.error("E320", f"`{name}` is a let of this op already", span)
+
+
+def axes(count: int) -> str:
+    return "1 axis" if count == 1 else f"{count} axes"
 
 
 def given_indices(count: int) -> str:
@@ -263,20 +245,22 @@ def _index(e: s.Index, scope: Scope) -> Expr:
         return State(e.name, indices)
     if e.name not in scope.tensors:
         known = (*scope.tensors, *scope.lets, *scope.recs)
-        scope.report.error("E302", f"unknown tensor `{e.name}`", e.span, nearest(e.name, known))
+        scope.misfit("E302", f"unknown tensor `{e.name}`", e.span, nearest(e.name, known))
         return POISON
     tensor = scope.tensors[e.name]
     indices = _indices(e.indices, scope)
-    if _count(e, len(indices), len(tensor.dims), scope):
-        for index, dim, item in zip(indices, tensor.dims, e.indices, strict=True):
-            if isinstance(index, Lead) != isinstance(dim, Lead):
-                scope.report.error("E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span)
+    lost = not scope.lead and any(isinstance(i, s.Dots) for i in e.indices)  # E307 says so
+    if lost or not _count(e, len(indices), len(tensor.dims), scope):
+        return POISON
+    for index, dim, item in zip(indices, tensor.dims, e.indices, strict=True):
+        if isinstance(index, Lead) != isinstance(dim, Lead):
+            scope.misfit("E308", f"`..` does not stand where `{e.name}` has its leading axes", item.span)
     return Load(e.name, indices, tensor.sort)
 
 
 def _count(e: s.Index, found: int, expected: int, scope: Scope) -> bool:
     if found != expected:
-        scope.report.error("E308", f"`{e.name}` has {expected} axes, {given_indices(found)}", e.span)
+        scope.misfit("E308", f"`{e.name}` has {axes(expected)}, {given_indices(found)}", e.span)
     return found == expected
 
 
@@ -303,13 +287,11 @@ def _expand(let: s.Let, args: tuple[s.Expr, ...], span: Span, scope: Scope) -> E
 def _call(e: s.Call, scope: Scope) -> Expr:
     if e.name == "given":
         return _given(e, scope)
-    args = tuple(number(a, scope) for a in e.args)
     arity = ELEMENTARY.get(e.name)
     fn = None if arity else scope.functions(e.name)
     if arity is None and fn is None:
-        known = (*ELEMENTARY, "given", *scope.function_names())
-        scope.report.error("E303", f"unknown function `{e.name}`", e.span, nearest(e.name, known))
-        return POISON
+        return _unknown(e, scope)
+    args = tuple(number(a, scope) for a in e.args)
     expected = arity if arity is not None else len(fn.params) if fn else 0
     if len(args) != expected:
         given = "1 is given" if len(args) == 1 else f"{len(args)} are given"
@@ -322,6 +304,17 @@ def _call(e: s.Call, scope: Scope) -> Expr:
         if param.sort is Sort.INDEX and arg.sort is not Sort.INDEX and arg is not POISON:
             scope.report.error("E310", f"`{fn.name}` wants an index for `{param.name}`", item.span)
     return Apply(fn, args, fn.sort)
+
+
+def _unknown(e: s.Call, scope: Scope) -> Expr:
+    """Reports a function that is none (E303), such as `Mean_j`, which was to bind `j`."""
+    known = (*ELEMENTARY, "given", *scope.function_names())
+    meant = meant_reduction(e.name)
+    help_ = meant[1] if meant else nearest(e.name, known)
+    scope.report.error("E303", f"unknown function `{e.name}`", e.span, help_)
+    for arg in e.args:
+        number(arg, scope.bind(meant[0]) if meant else scope)
+    return POISON
 
 
 def _plural(count: int, word: str) -> str:

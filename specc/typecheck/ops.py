@@ -31,11 +31,12 @@ from specc.ops import (
     walk,
 )
 from specc.typecheck.agreement import agrees
+from specc.typecheck.budget import Budget
 from specc.typecheck.expressions import (
     POISON,
-    Budget,
     Scope,
     article,
+    axes,
     claim,
     condition,
     elaborate,
@@ -159,7 +160,7 @@ def _unique(report: Collector, what: str, named: Sequence[tuple[str, s.Node]]) -
 
 def check_op(op: s.Op, library: _LibraryChecker) -> Op:
     """Types one op; mistakes go to the library's report."""
-    report = library.report
+    report, before = library.report, len(library.report.found)
     lets = [b for b in op.body if isinstance(b, s.Let)]
     recs = [b for b in op.body if isinstance(b, s.Rec)]
     scope = _op_scope(op, lets, recs, library)
@@ -167,7 +168,7 @@ def check_op(op: s.Op, library: _LibraryChecker) -> Op:
     lead = any(isinstance(d, Lead) for t in inputs for d in t.dims)
     scope = replace(scope, lead=lead, tensors={t.name: t for t in inputs})
     outputs = {t.name: _tensor(t, scope) for t in op.outputs}
-    scope = replace(scope, lets={b.name: b for b in lets})
+    scope = replace(scope, lets={b.name: b for b in reversed(lets)}, loose=len(report.found) > before)
     extents = {r.name: tuple(elaborate(n, scope) for _, n in r.indices) for r in recs}
     scope = replace(scope, recs=extents)
     typed = Op(
@@ -186,7 +187,7 @@ def check_op(op: s.Op, library: _LibraryChecker) -> Op:
         library.budget.check(library.meter.of(e), op.span)
     for name, span in [(b.name, b.span) for b in lets] + [(r.name, r.span) for r in recs]:
         if name not in scope.used:
-            report.error("E322", f"`{name}` is never used", span, "use it or leave it out")
+            scope.misfit("E322", f"`{name}` is never used", span, "use it or leave it out")
     return typed
 
 
@@ -265,37 +266,41 @@ WANTED = {"label": "a name", "flag": "a truth value, `True` or `False`", "nat": 
 
 
 def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[Equation, ...]:
+    equations = [b for b in op.body if isinstance(b, s.Equation)]
+    missing = [n for n in outputs if n not in {b.name for b in equations}]
     written: dict[str, Equation] = {}
-    for b in (b for b in op.body if isinstance(b, s.Equation)):
-        if b.name not in outputs:
-            scope.report.error("E317", f"`{b.name}` is not a result of `{op.name}`", b.span, nearest(b.name, outputs))
-        elif b.name in written:
+    for b in equations:
+        if b.name in written:
             scope.report.error("E320", f"`{b.name}` is defined twice", b.span)
-        else:
-            written[b.name] = _equation(b, outputs[b.name], scope)
-    for name in outputs:
-        if name not in written:
-            scope.report.error(
-                "E318", f"result `{name}` of `{op.name}` has no equation", op.span, f"write `{name}[…] = …`"
-            )
+            continue
+        name = b.name
+        if name not in outputs:
+            scope.report.error("E317", f"`{name}` is not a result of `{op.name}`", b.span, nearest(name, missing))
+            name = missing.pop(0) if missing else name  # the result that was meant
+        written[name] = _equation(b, outputs.get(name), scope)
+    for name in missing:
+        scope.report.error("E318", f"result `{name}` of `{op.name}` has no equation", op.span, f"write `{name}[…] = …`")
     return tuple(written[n] for n in outputs if n in written)
 
 
-def _equation(b: s.Equation, tensor: TensorSig, scope: Scope) -> Equation:
-    if len(b.indices) != len(tensor.dims):
-        scope.report.error("E308", f"`{b.name}` has {len(tensor.dims)} axes, {given_indices(len(b.indices))}", b.span)
+def _equation(b: s.Equation, tensor: TensorSig | None, scope: Scope) -> Equation:
+    """The equation of a result, of none where that is a mistake that is reported."""
+    tensor = tensor or TensorSig(b.name, tuple(LEAD if isinstance(i, s.Dots) else POISON for i in b.indices))
+    fits = len(b.indices) == len(tensor.dims)
+    if not fits:
+        scope.misfit("E308", f"`{b.name}` has {axes(len(tensor.dims))}, {given_indices(len(b.indices))}", b.span)
     indices: list[Var | Lead] = []
     named: list[tuple[str, s.Node]] = []
-    for item, dim in zip(b.indices, tensor.dims, strict=False):
+    for item, dim in zip(b.indices, tensor.dims if fits else b.indices, strict=True):
         match item:
-            case s.Dots() if isinstance(dim, Lead):
+            case s.Dots() if not fits or isinstance(dim, Lead):
                 indices.append(LEAD)
             case s.Name(_, name) if not isinstance(dim, Lead):
                 indices.append(Var(name))
                 named.append((name, item))
                 claim(name, item.span, scope)
             case _:
-                scope.report.error("E308", "expected an index variable here", item.span, "or `..` for leading axes")
+                scope.misfit("E308", "expected an index variable here", item.span, "or `..` for leading axes")
                 named += [(n.name, n) for n in _names(item) if n.name not in scope.sizes]
     _unique(scope.report, "index", named)
     body = elaborate(b.body, scope.bind(*(n for n, _ in named)))

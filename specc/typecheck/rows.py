@@ -14,8 +14,8 @@ from specc.ir import Application, BoundOp, NodeVariant, Phase, Role, Weight, Wir
 from specc.limits import MAX_FORMULA
 from specc.ops import Formula, FormulaTensor, Library, Load, Op, Size, Sort, TensorSig, walk
 from specc.source import Span
+from specc.typecheck.budget import AT_MOST, TOO_LARGE
 from specc.typecheck.constants import Constants, check_constants, check_dims, check_params, check_requires
-from specc.typecheck.expressions import AT_MOST, TOO_LARGE
 from specc.typecheck.known import Undefined, value_of
 from specc.typecheck.measure import Meter
 from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, rename, shape, width
