@@ -96,7 +96,8 @@ class Lowerer:
             case Cmp(op, left, right):
                 return self._compare(op, self.lower(left, frame), self.lower(right, frame))
             case Logic(op, args):
-                return self._logic(op, [self.lower(a, frame) for a in args])
+                lazy = [self, *[self.guard()] * (len(args) - 1)]
+                return self._logic(op, [low.lower(a, frame) for low, a in zip(lazy, args, strict=True)])
             case Call() | Apply():
                 return self._function(e, frame)
             case Reduce():

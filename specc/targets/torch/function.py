@@ -25,7 +25,7 @@ from specc.ops import (
 from specc.targets.torch.affine import integer, minus, same
 from specc.targets.torch.arrays import Lowerer, size_names
 from specc.targets.torch.code import Code, call
-from specc.targets.torch.prepare import Repeat, gathered, segments, spread_heads
+from specc.targets.torch.prepare import Repeat, gathered, plain, segments, spread_heads
 from specc.targets.torch.scalars import Function, Helpers
 from specc.targets.torch.scope import Block, Frame, Kind, Names, Operand, Value
 
@@ -82,7 +82,7 @@ class _Printer:
         self, formula: Formula, roles: Mapping[str, Role], helpers: Helpers, rounds: Mapping[str, str]
     ) -> None:
         self.written, self.roles = formula, roles
-        self.formula, self.repeats = spread_heads(formula)
+        self.formula, self.repeats = spread_heads(plain(formula))
         self.names = Names(set(helpers.names.taken))
         for e in (*(q.expr for q in formula.equations), *(r.step for r in formula.recs)):
             self.names.taken |= helpers.reserve(e)

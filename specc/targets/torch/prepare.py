@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from specc.ops import (
+    Apply,
     Bin,
     Expr,
     Formula,
@@ -13,12 +14,14 @@ from specc.ops import (
     FormulaTensor,
     Load,
     Num,
+    Recurrence,
     Reduce,
     Select,
     Softmax,
     Var,
     children,
     free_vars,
+    fresh,
     rebuild,
     substitute,
     walk,
@@ -60,6 +63,40 @@ def _loads(e: Expr, extents: dict[str, Expr]) -> Iterator[tuple[Load, dict[str, 
         extents = {**extents, e.var: e.extent}
     for child in children(e):
         yield from _loads(child, extents)
+
+
+def plain(formula: Formula) -> Formula:
+    """The formula in which no function that a call names reduces, and no reduction runs over a variable that is in use
+    where it stands."""
+    formula = map_exprs(formula, _inlined)
+    equations = tuple(replace(q, expr=_unshadowed(q.expr, frozenset(q.indices))) for q in formula.equations)
+    recs: list[Recurrence] = []
+    for r in formula.recs:
+        scope = frozenset(v for v, _ in r.indices)
+        recs.append(replace(r, init=_unshadowed(r.init, scope), step=_unshadowed(r.step, scope)))
+    return replace(formula, equations=equations, recs=tuple(recs))
+
+
+def _inlined(e: Expr) -> Expr:
+    if isinstance(e, Apply) and _reduces(e.fn.computed or e.fn.body):
+        body = e.fn.computed or e.fn.body
+        return _inlined(substitute(body, {p.name: a for p, a in zip(e.fn.params, e.args, strict=True)}))
+    return rebuild(e, _inlined)
+
+
+def _reduces(e: Expr) -> bool:
+    return any(isinstance(x, Reduce) or isinstance(x, Apply) and _reduces(x.fn.computed or x.fn.body) for x in walk(e))
+
+
+def _unshadowed(e: Expr, scope: frozenset[str]) -> Expr:
+    if isinstance(e, Softmax):
+        return rebuild(e, lambda x: _unshadowed(x, scope | {e.var}))
+    if not isinstance(e, Reduce):
+        return rebuild(e, lambda x: _unshadowed(x, scope))
+    var = fresh(e.var, scope)
+    where = None if e.where is None else substitute(e.where, {e.var: Var(var)})
+    moved = replace(e, var=var, where=where, body=substitute(e.body, {e.var: Var(var)})) if var != e.var else e
+    return rebuild(moved, lambda x: _unshadowed(x, scope | {var}))
 
 
 def spread_heads(formula: Formula) -> tuple[Formula, tuple[Repeat, ...]]:
