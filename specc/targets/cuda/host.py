@@ -32,7 +32,7 @@ COMMON = ("-std=c++20", "-O1", "-fPIC", "-g0", "-ffp-contract=off", "-Wall", "-W
 INSTRUMENTED = (
     "-x", "c++", "-fsanitize=thread",
     "-fsanitize=signed-integer-overflow,shift,bounds,alignment,integer-divide-by-zero",
-    "-Wno-unknown-pragmas", "-fno-gnu-unique", "--param", "tsan-instrument-func-entry-exit=0",
+    "-Wno-unknown-pragmas", "-fno-gnu-unique", "-fstack-reuse=none", "--param", "tsan-instrument-func-entry-exit=0",
 )  # fmt: skip
 """Every memory access is a call of the runtime, and so is integer arithmetic that C++ leaves undefined."""
 
@@ -90,7 +90,7 @@ def _header_text() -> str:
 
 def flags() -> tuple[str, ...]:
     """Arguments for a kernel file."""
-    gnu_only = ("-fno-gnu-unique", "--param", "tsan-instrument-func-entry-exit=0")
+    gnu_only = ("-fno-gnu-unique", "-fstack-reuse=none", "--param", "tsan-instrument-func-entry-exit=0")
     return INSTRUMENTED if "clang" not in _version() else tuple(f for f in INSTRUMENTED if f not in gnu_only)
 
 

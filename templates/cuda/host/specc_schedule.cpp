@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include <utility>
@@ -25,7 +26,7 @@ std::string failure;
 
 namespace {
 
-constexpr size_t STACK = 256 * 1024;
+constexpr size_t STACK = 256 * 1024, POISONED = 32 * 1024;
 constexpr unsigned MOST_THREADS = 1024;
 
 std::vector<Thread*> pool;
@@ -73,8 +74,9 @@ void body() {
     abort();
 }
 
-/// A fiber at its start; its stack is poisoned, so that locals that were never set are not those of another thread.
+/// A fiber at its start; its stack holds NaN, so that local arrays that were never set are not those of another thread.
 void prepare(Thread& t) {
+    memset(t.stack_high - POISONED, 0xff, POISONED);
 #ifdef SPECC_UCONTEXT
     auto* context = static_cast<ucontext_t*>(t.stack_pointer);
     if (!context) t.stack_pointer = context = new ucontext_t;

@@ -47,6 +47,7 @@ ARRIVED = "specc::wait_copies<1>();\n"
 BRING = "bring_values(start);\n"
 WEIGHTED = "        specc::multiply_columns"
 BASE = "const real base = largest"
+SUMS = "sums[1][Shape::WARP_D / 8][4]"
 UNREADY = "race|uninitialised"
 TILES = ("left_tile(step), warp_m", "right_tile(step), warp_n")
 FAULTS = {
@@ -74,6 +75,11 @@ FAULTS = {
         "__launch_bounds__(Shape::THREADS / 2)",
         "__launch_bounds__ allows",
     ),
+    "sums of few rows that nobody set": Fault(
+        "lmHead", "sums[2][ROWS][COLUMNS] = {}", "sums[2][ROWS][COLUMNS]", BOUND, 1
+    ),
+    "sums of values that nobody set": Fault("decodeGQA", SUMS + " = {}", SUMS, BOUND),
+    "a sum of weights that nobody set": Fault("decodeGQA", "total[2] = {}", "total[2]", BOUND),
     "tail of the sum not masked": Fault(
         "lmHead", "left = own < 130 ? 200 - k_first : 0", "left = VEC", f"out of range|{BOUND}"
     ),

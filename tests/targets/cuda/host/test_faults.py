@@ -90,6 +90,18 @@ def test_shared_memory_starts_uninitialised_in_every_block(shared: str) -> None:
         run(body, out(), grid=(2,), shared_bytes=128, programs=lambda kernel, grid: [(1, 0, 0)])
 
 
+@pytest.mark.parametrize("block", [0, 1])
+def test_a_local_array_that_was_never_set_holds_no_numbers_of_another_thread(block: int) -> None:
+    body = """float own[8];
+for (int n = 0; n < 8; ++n)
+    if (n != int(threadIdx.x) % 8) own[n] = n;
+__syncthreads();
+for (int n = 0; n < 8; ++n) y[threadIdx.x * 8 + n] = own[n];"""
+    y = out(256)
+    run(body, y, grid=(2,), programs=lambda kernel, grid: [(block, 0, 0)])
+    assert np.isnan(y["y"].reshape(32, 8)).sum() == 32 and np.isnan(y["y"].reshape(32, 8)[3, 3])
+
+
 RACES = {
     "read after write": "s[threadIdx.x] = 1.0f;\ny[threadIdx.x] = s[(threadIdx.x + 1) % 64];",
     "write after read": "s[threadIdx.x] = 1.0f;\n__syncthreads();\nconst float v = s[(threadIdx.x + 40) % 64];\n"
