@@ -18,6 +18,7 @@ from specc.typecheck.values import (
     Lookup,
     Meanings,
     Sizes,
+    Table,
     as_real,
     attempt,
     condition,
@@ -55,6 +56,7 @@ def check_constants(row: m.Row, ops: tuple[Op, ...], names: Meanings, report: Co
     shown: dict[str, Value] = {}
     complete = True
     params = {p.name: p for op in reversed(ops) for p in op.params}
+    known = (*params, *dim_names(ops[0]))
     for constant in row.constants:
         name = constant.name
         if name in shown:
@@ -68,6 +70,9 @@ def check_constants(row: m.Row, ops: tuple[Op, ...], names: Meanings, report: Co
             shown[name] = value
         if not isinstance(value, str | bool):
             scope[name] = value
+        if value is None and name not in known:
+            for meant in known:
+                scope.setdefault(meant, None)
     return Constants(tuple(sorted(shown.items())), scope, complete, ops)
 
 
@@ -77,10 +82,13 @@ def _value(
     name = constant.name
     param = params.get(name)
     if param is None and name not in dim_names(ops[0]) and name not in used_names(row):
-        known = (*params, *dim_names(ops[0]))
-        raise mistake("E231", f"`{ops[0].name}` has no constant `{name}`", constant.span, nearest(name, known))
+        raise mistake(
+            "E231", f"`{ops[0].name}` has no constant `{name}`", constant.span, _meant(name, row, ops, lookup)
+        )
     written = s.Name(constant.span, name) if constant.value is None else constant.value
     kind = "nat" if param is None else param.kind
+    if kind in ("nat", "real") and isinstance(written, s.Name) and written.name in FLAGS:
+        raise mistake("E233", f"`{name}` is a number, not `{written.name}`", written.span)
     match kind:
         case "flag":
             return _flag(name, written, lookup)
@@ -99,6 +107,18 @@ def _value(
             return value
     least = 0 if param is not None and name not in dim_names(ops[0]) else 1
     return number(natural(written, lookup, f"`{name}`", least))
+
+
+def _meant(name: str, row: m.Row, ops: tuple[Op, ...], lookup: Lookup) -> str:
+    """A suggestion for a constant that the op has not: the one that is missing, where `name` alone is its value."""
+    given = {c.name: c.value for c in row.constants}
+    params = {p.name: p for op in reversed(ops) for p in op.params}
+    needed = [n for n in dict.fromkeys((*params, *dim_names(ops[0]))) if n not in params or params[n].default is None]
+    missing = [n for n in needed if n not in given and not (n in params and params[n].optional)]
+    size = isinstance(lookup, Table) and name in lookup.names
+    if given[name] is None and size and len(missing) == 1:
+        return f"did you mean `{missing[0]}={name}`?"
+    return nearest(name, (*params, *dim_names(ops[0])))
 
 
 def _flag(name: str, written: s.Expr, lookup: Lookup) -> bool:

@@ -132,18 +132,8 @@ class _Checker:
         everywhere = self.written(r for rows in self.inside for r in rows)
         for row, arg in ((r, a) for r in (*self.before, *self.after) for a in self.args(r)):
             known = {**before, **after}
-            if arg.wire in known or arg.wire in self.inputs or arg.wire == self.stream:
-                continue
-            if arg.wire in everywhere:
-                help_ = f"only the stream `{self.stream}` leaves the layers"
-                self.report.error(
-                    "E255",
-                    f"`{arg.wire}` is a wire of the layers, `{row.path}` stands outside",
-                    arg.span,
-                    help_,
-                )
-            else:
-                self._unwritten(arg.wire, row.path, arg.span, known)
+            if arg.wire not in known and arg.wire not in self.inputs and arg.wire != self.stream:
+                self._outside(arg.wire, row.path, arg.span, known, everywhere)
         missing: dict[int, tuple[_Places, str, str]] = {}
         for rows, group in zip(self.inside, self.groups, strict=True):
             here = self.written(rows)
@@ -154,7 +144,7 @@ class _Checker:
         for place, wire, reader in missing.values():
             self._missing(wire, reader, place, everywhere, (*before, *everywhere, *self.inputs, self.stream))
         self._next(everywhere)
-        self._ends(before, {**before, **after})
+        self._ends(before, {**before, **after}, everywhere)
 
     def _next(self, everywhere: Mapping[str, m.Row]) -> None:
         """What the stream becomes is a wire of each layer."""
@@ -164,13 +154,26 @@ class _Checker:
         if layers:
             self._missing(name.name, "stream", _Places(name.span, layers), everywhere, everywhere)
 
-    def _ends(self, before: Mapping[str, m.Row], outside: Mapping[str, m.Row]) -> None:
+    def _ends(self, before: Mapping[str, m.Row], outside: Mapping[str, m.Row], everywhere: Mapping[str, m.Row]) -> None:
         first = self.spec.stream.first
-        if first.name not in before:
+        if first.name in everywhere:
+            message = f"`{first.name}` is a wire of the layers, the stream begins before them"
+            self.report.error("E255", message, first.span, f"`{everywhere[first.name].path}` stands in the layers")
+        elif first.name not in before:
             self._unwritten(first.name, "stream", first.span, before)
         for name in self.spec.output.names:
             if name.name not in outside and name.name != self.stream:
-                self._unwritten(name.name, "output", name.span, (*outside, self.stream))
+                self._outside(name.name, "output", name.span, (*outside, self.stream), everywhere)
+
+    def _outside(
+        self, wire: str, reader: str, span: Span, known: Iterable[str], everywhere: Mapping[str, m.Row]
+    ) -> None:
+        """A wire is read outside of the layers that nothing writes there."""
+        if wire in everywhere:
+            help_ = f"only the stream `{self.stream}` leaves the layers"
+            self.report.error("E255", f"`{wire}` is a wire of the layers, `{reader}` stands outside", span, help_)
+        else:
+            self._unwritten(wire, reader, span, known)
 
     def _unwritten(self, wire: str, reader: str, span: Span, known: Iterable[str]) -> None:
         what = "no row writes" if wire in self.inputs or wire == self.stream else "nothing writes"
@@ -207,7 +210,7 @@ class _Checker:
                 self.report.error("E253", f"nothing reads `{out.wire}`", out.span, help_)
         found: dict[int, tuple[_Places, str, str]] = {}
         for rows, read, group in zip(self.inside, inside, self.groups, strict=True):
-            for row, out in ((r, o) for r in rows for o in self.outs(r) if o.wire not in read):
+            for row, out in ((r, o) for r in rows for o in self.outs(r) if o.wire not in read | outside):
                 unread = _Places(out.span), out.wire, _unread_help(row, out)
                 found.setdefault(id(out), unread)[0].layers.extend(group.layers)
         for place, wire, help_ in found.values():

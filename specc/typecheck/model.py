@@ -49,6 +49,7 @@ class _Builder:
         self.variants: dict[int, NodeVariant] = {}
         self.state_dims: dict[str, dict[str, Dims]] = {}
         self.failed: set[int] = set()
+        self.shapeless: set[str] = set()
         self.size, self.meter = 0, Meter()
 
     def build(self) -> Model:
@@ -60,10 +61,10 @@ class _Builder:
         flow = check_flow(self.spec, self.frame.groups, self.report)
         declared = list(dict.fromkeys(d.tensor.name for d in self.spec.states.items)) if self.spec.states else []
         self.failed |= check_outside(flow.before + flow.after, declared, self.report)
-        outer = {t.name: Wire(t.name, t.dims, t.sort) for t in inputs}
+        outer = {t.name: Wire(t.name, self._known(t.name, t.dims), t.sort) for t in inputs}
         outer |= self._bind(flow.before, self.frame.outside, outer, -1)
         stream = self._stream(outer)
-        inside = outer | {stream.name: Wire(stream.name, stream.dims, origin="stream")}
+        inside = outer | {stream.name: Wire(stream.name, self._known(stream.name, stream.dims), origin="stream")}
         for group, rows in zip(self.frame.groups, flow.inside, strict=True):
             check_states(rows, declared, self.report)
             written = self._bind(rows, group, inside, 0)
@@ -136,9 +137,19 @@ class _Builder:
             if d.tensor.name in found:
                 self.report.error("E204", f"input `{d.tensor.name}` is declared twice", d.span)
                 continue
-            dims = attempt(self.report, shape, d.tensor.dims, table(self.frame.outside.names))
-            found[d.tensor.name] = FormulaTensor(d.tensor.name, dims or (), Sort.INDEX if d.tensor.index else Sort.REAL)
+            sort = Sort.INDEX if d.tensor.index else Sort.REAL
+            found[d.tensor.name] = FormulaTensor(d.tensor.name, self._shape(d.tensor), sort)
         return tuple(found.values())
+
+    def _shape(self, tensor: s.Tensor) -> Dims:
+        """The dims of an input or the stream; none for one with a mistake, which is noted as shapeless."""
+        dims = attempt(self.report, shape, tensor.dims, table(self.frame.outside.names))
+        if dims is None:
+            self.shapeless.add(tensor.name)
+        return dims or ()
+
+    def _known(self, name: str, dims: Dims) -> Dims | None:
+        return None if name in self.shapeless else dims
 
     def _check_named(self) -> None:
         """E204: a state has a name of its own, and an output is named once."""
@@ -159,7 +170,7 @@ class _Builder:
     def _stream(self, outer: dict[str, Wire]) -> Stream:
         written = self.spec.stream
         name = written.tensor.name
-        dims = attempt(self.report, shape, written.tensor.dims, table(self.frame.outside.names)) or ()
+        dims = self._shape(written.tensor)
         first = outer.get(written.first.name)
         inputs = self.spec.inputs.items if self.spec.inputs else ()
         an_input = any(d.tensor.name == written.first.name for d in inputs)
@@ -255,12 +266,15 @@ class _Builder:
 
     def _check_tied(self, nodes: tuple[NodeVariant, ...]) -> None:
         known = {(n.path, w.name): w.shape for n in nodes if n.layers is None for w in n.weights if w.tied is None}
+        inside = {n.path for n in nodes if n.layers is not None}
         for row in self.spec.nodes.rows:
             variant = self.variants.get(id(row))
             if variant is None:
                 continue
             default = next((p.default for p in variant.op.params if p.name == "tied"), None)
             if any(id(r) in self.failed for r in self.spec.nodes.rows if r.path in tied_nodes(row)):
+                continue
+            if self.report.found and not inside.isdisjoint(tied_nodes(row)):
                 continue
             value = dict(variant.constants).get("tied", default)
             flag = value if isinstance(value, bool) else None

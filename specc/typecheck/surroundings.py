@@ -14,7 +14,7 @@ from specc.limits import MAX_CONFIG
 from specc.ops import Expr, Library, Named, Num, walk
 from specc.passes.constants import fold_constants_in
 from specc.typecheck.sizes import Frame, layers_text
-from specc.typecheck.values import Meanings, as_real, attempt, decimal, evaluate, mistake, table
+from specc.typecheck.values import Meanings, Table, as_real, attempt, decimal, evaluate, mistake
 
 TYPES = ("bfloat16", "float16", "float32", "float64")
 ACCUMULATOR = "float32"
@@ -105,7 +105,7 @@ class _Known:
         owner = "." + name.name.rpartition(".")[0]
         if name.name not in self.names and any(owner.endswith(f".{path}") for path in self.failed):
             raise SpecError([])
-        return table(self.names)(name)
+        return Table(self.names, tuple(self.words))(name)
 
 
 def check_config(

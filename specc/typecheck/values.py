@@ -77,9 +77,10 @@ def as_real(e: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Table:
-    """Looks names up; `π` is known everywhere."""
+    """Looks names up; `π` is known everywhere. `words` may be meant by a name that is not known."""
 
     names: Meanings
+    words: tuple[str, ...] = ()
 
     def __call__(self, name: s.Name) -> Expr:
         """Raises SpecError, an empty one for a name that means None."""
@@ -90,7 +91,8 @@ class Table:
             return value
         if name.name in ("π", "pi"):
             return Pi()
-        raise mistake("E201", f"unknown name `{name.name}`", name.span, nearest(name.name, self.names))
+        help_ = nearest(name.name, (*self.names, *self.words))
+        raise mistake("E201", f"unknown name `{name.name}`", name.span, help_)
 
 
 def table(names: Meanings) -> Table:

@@ -178,7 +178,7 @@ def check_tied(
         if w.tied not in known:
             raise mistake(
                 "E263",
-                f"no weight `{'.'.join(w.tied)}` to be tied to",
+                f"no weight `{'.'.join(w.tied)}` outside of the layers to be tied to",
                 written.value.span if isinstance(written.value, m.Tied) else None,
                 nearest(".".join(w.tied), (f"{node}.{name}" for node, name in known if node != row.path)),
             )
