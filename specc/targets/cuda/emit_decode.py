@@ -12,7 +12,7 @@ from specc.targets.cuda.emit_contraction import by_storage
 from specc.targets.cuda.emit_pointwise import body
 from specc.targets.cuda.scope import Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Parameter, Slots, extent_text
-from specc.targets.cuda.tiles import MOST_WARPS, Tiles
+from specc.targets.cuda.tiles import Tiles
 from specc.targets.tile_table import WIDTHS, Config
 
 FEWEST = 64
@@ -85,17 +85,7 @@ class _Decode(AttentionText):
         if len({(c.warps, c.tile("BLOCK_L")) for c in found}) > 1:
             message = f"tiles of attention_decode for {self.kernel.name} differ in warps or BLOCK_L by rows"
             raise SpecError([Diagnostic("E901", message, None, "give a row without `rows` too")])
-        if self.rows > ROWS * MOST_WARPS:
-            message = f"{self.kernel.name} has {self.group} query heads to a KV head; a block has {ROWS * MOST_WARPS}"
-            raise SpecError([Diagnostic("E901", message)])
         return found
-
-    def _warps(self, c: Config) -> int:
-        """Warps that have the same queries: those of the table, or as many as leave the block a possible one."""
-        shared = c.warps
-        while shared * self.rows > ROWS * MOST_WARPS:
-            shared //= 2
-        return shared
 
     def _launch(self, split: Function, merge: Function) -> tuple[str, ...]:
         m = self.a.head_map
@@ -106,7 +96,7 @@ class _Decode(AttentionText):
         most = {w: self._most(w) for w in WIDTHS}
         chosen = most[2] if most[2] == most[4] else f"(sizeof(Element) == 2 ? {most[2]} : {most[4]})"
         return (
-            "if (!workspace || !specc::aligned(workspace)) return cudaErrorInvalidValue;",
+            "if (!workspace) return cudaErrorInvalidValue;",
             f"const int64_t splits = specc::at_most({chosen}, {self._longest()});",
             f"const int64_t parts = rows * {m.heads} * splits;",
             "real* const sums = static_cast<real*>(workspace);",
@@ -140,12 +130,11 @@ class _Decode(AttentionText):
         )
 
     def shape(self, c: Config) -> str:
-        keys, warps = c.tile("BLOCK_L"), self._warps(c)
-        return f"specc::AttentionShape<{self.rows}, {keys}, {warps}, {self.depth}, {self.width}>"
+        return f"specc::AttentionShape<{self.rows}, {c.tile('BLOCK_L')}, {c.warps}, {self.depth}, {self.width}>"
 
     def _instances(self, width: int) -> tuple[Instance, ...]:
         c, name = self._configs(width)[0], self.kernel.name
-        warps = self._warps(c) * self.rows // ROWS
+        warps = c.warps * self.rows // ROWS
         shared = shared_bytes(self.rows, c.tile("BLOCK_L"), warps, self.depth, self.width, width)
         found = [
             Instance(f"{name}_kernel<Element, {n}, {self.shape(c)}>", warps * 32, shared) for n in (16 // width, 1)

@@ -10,7 +10,6 @@ import torch
 
 from specc.bounds import Numerics
 from specc.bounds.numerics import cuda
-from specc.diagnostics import SpecError
 from specc.evidence.case import Case
 from specc.evidence.check import Status, check_kernel
 from specc.evidence.draw import draw
@@ -21,16 +20,15 @@ from specc.evidence.strategy import pinned
 from specc.ir import Role
 from specc.kernels import Kernel, Recurrent
 from specc.oracle import evaluate
-from specc.targets.cuda.emit import emit, filled
+from specc.targets.cuda.emit import emit
 from specc.targets.cuda.target import chunk_sizes, run
-from specc.targets.cuda.tiles import CPU, GPU, tiles_of
-from tests.evidence.planted import HEADS, Node, library, nat, real
+from specc.targets.cuda.tiles import CPU, GPU
+from tests.evidence.planted import HEADS, Node, library, nat
 from tests.evidence.planted import NODES as SHIPPED
 from tests.evidence.test_meaning import REAL
 from tests.lower.cases import kernel_of
 from tests.lower.test_recurrence import OUT
 from tests.targets.cuda.generated import custom
-from tests.targets.cuda.storage import single
 
 NODES = {
     "lmHead": SHIPPED["lmHead"],
@@ -132,32 +130,6 @@ def test_a_kernel_with_the_tiles_that_ship_is_verified(name: str) -> None:
         executor = Shipped(executor.texts)
     report = check_kernel(own, executor, examples=3, number=2)
     assert report.status is Status.VERIFIED, report.counterexample or report.reason
-
-
-def many_heads(group: int) -> Kernel:
-    """Decode attention of so many query heads to one KV head."""
-    heads = {"D": nat(16), "heads": nat(group), "kv_heads": nat(1), "scale": real("1")}
-    return Node("decodeGQA", heads, ()).kernel(library())
-
-
-@pytest.mark.parametrize("group", [128, 130, 257, 512])
-def test_a_block_of_many_query_heads_has_no_more_threads_than_blocks_have(group: int) -> None:
-    own = many_heads(group)
-    for arch in (GPU, CPU):
-        ready, slots = filled(own, tiles_of(arch))
-        found = [i for width in (2, 4) for i in slots.instances(ready.name, width)]
-        assert found and all(0 < i.threads <= 1024 for i in found)
-
-
-def test_decode_attention_of_130_query_heads_is_verified() -> None:
-    own = many_heads(130)
-    report = check_kernel(own, CudaExecutor({own.name: single(emit(own), "bfloat16")}), 1, 1, ("bfloat16",))
-    assert report.status is Status.VERIFIED, report.counterexample or report.reason
-
-
-def test_more_query_heads_than_a_block_has_warps_for_are_refused() -> None:
-    with pytest.raises(SpecError, match="E901.*has 513 query heads to a KV head; a block has 512"):
-        emit(many_heads(513))
 
 
 def test_a_value_that_a_row_does_not_see_takes_no_part_in_it() -> None:
