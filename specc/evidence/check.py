@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import monotonic
@@ -13,7 +14,7 @@ import numpy.typing as npt
 import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from specc.bounds import Numerics
+from specc.bounds import NotSupported, Numerics
 from specc.diagnostics import SpecError
 from specc.evidence.case import Case
 from specc.evidence.draw import draw
@@ -86,6 +87,8 @@ class Report:
     evidence: str
     outcomes: list[Outcome] = field(default_factory=list)
     counterexample: Outcome | None = None
+    unbounded: str = ""
+    """Why no bound is derived."""
     shared: str = ""
     """Name of the kernel whose outcomes these are, when it is the same but for its name."""
 
@@ -97,7 +100,9 @@ class Report:
 
     @property
     def reason(self) -> str:
-        """Why nothing can be said: not a single sharp comparison in a storage type."""
+        """Why nothing can be said: no bound, or not a single sharp comparison in a storage type."""
+        if self.unbounded:
+            return self.unbounded
         dull = [d for d in self.dtypes if not self._sharp(d)]
         return f"every bound is above {VACUOUS} of the signal in {', '.join(dull)}" if dull else ""
 
@@ -123,7 +128,7 @@ class Report:
 
 def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
     """Runs one case. Whatever the target raises is a fault of the target, reported and not raised, but for what the
-    machine lacks: ModuleNotFoundError and SpecError (E509)."""
+    machine lacks: ModuleNotFoundError and SpecError (E509). Raises NotSupported where no bound is derived."""
     drawn = draw(kernel, case)
     tensors = stored(kernel, drawn, case)
     before = snapshot(tensors)
@@ -161,17 +166,22 @@ def check_kernel(
     dtypes: Sequence[str] = DTYPES,
     progress: Callable[[Outcome], None] | None = None,
 ) -> Report:
-    """The pinned cases, then `examples` drawn ones with seed `number`, until one fails; that one is made smaller."""
+    """The pinned cases, then `examples` drawn ones with seed `number`, until one fails; that one is made smaller. Of a
+    case that no bound is derived for nothing is said, nor of those after it."""
     report = Report(kernel, executor.name, executor.evidence)
     trial = _Trial(kernel, executor, report, progress)
-    for case in pinned(kernel, dtypes):
-        if trial.outcome(case).failed:
-            break
-    if examples and not any(o.failed for o in report.outcomes):
-        _search(kernel, trial, examples, number, dtypes)
+    try:
+        for case in pinned(kernel, dtypes):
+            if trial.outcome(case).failed:
+                break
+        if examples and not any(o.failed for o in report.outcomes):
+            _search(kernel, trial, examples, number, dtypes)
+    except NotSupported as unsupported:
+        report.unbounded = f"no bound is derived for {unsupported}"
     report.counterexample = next((o for o in report.outcomes if o.failed), None)
     if report.counterexample is not None:
-        report.counterexample = _shrink(kernel, trial, report.counterexample)
+        with suppress(NotSupported):
+            report.counterexample = _shrink(kernel, trial, report.counterexample)
     return report
 
 
