@@ -17,7 +17,7 @@ from specc.bounds import Numerics
 from specc.bounds.formats import round_to
 from specc.evidence.case import Case
 from specc.evidence.check import Executor
-from specc.evidence.execute import TorchExecutor, TritonExecutor
+from specc.evidence.execute import CudaExecutor, TorchExecutor, TritonExecutor
 from specc.evidence.judge import VACUOUS, Verdict, judge
 from specc.evidence.store import DTYPES, changed, snapshot
 from specc.ir import Role
@@ -33,7 +33,7 @@ from tests.oracle.formulas import close
 Array = npt.NDArray[Any]
 STORAGE = ("float32", "float16", "bfloat16")
 TARGETS = ("triton", "torch")
-EXECUTORS: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor()}
+EXECUTORS: dict[str, Executor] = {"triton": TritonExecutor(), "torch": TorchExecutor(), "cuda": CudaExecutor()}
 
 
 @cache
@@ -92,7 +92,7 @@ class Trial:
             found = run(self.kernel, operands)[0]
         else:
             case = Case(self.dtype, ())
-            return dict(TorchExecutor().run(self.kernel, operands, case).outputs)
+            return dict(EXECUTORS[target].run(self.kernel, operands, case).outputs)
         assert changed(before, operands) == []
         return {n: t.to(torch.float64).numpy() for n, t in found.items()}
 

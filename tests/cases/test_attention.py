@@ -91,6 +91,40 @@ def test_a_query_that_sees_no_key_is_zero(op: str) -> None:
     assert all((made.outputs(t)["o"][[0, 2]] == 0).all() for t in TARGETS)
 
 
+FAR = 1e30
+"""A query and a key of this size and of opposite signs have a score beyond float32: -inf."""
+
+
+def _beyond(op: str, scores: Sequence[Sequence[float]], dtype: str) -> dict[str, Array]:
+    """By target: what rows of one head get whose keys have these scores; those of NaN are not seen."""
+    seen = [sum(not np.isnan(s) for s in row) for row in scores]
+    b, keys = len(scores), len(scores[0])
+    q, k = np.zeros((b, 1, 16)), np.zeros((b, keys, 1, 16))
+    q[..., 0], q[..., 1] = FAR, 1
+    k[..., 0] = np.where(np.isinf(scores), scores, 0)[..., None].clip(-FAR, FAR)
+    k[..., 1] = np.nan_to_num(scores, neginf=0)[..., None]
+    v = np.broadcast_to(np.arange(1.0, keys + 1)[:, None, None], k.shape)
+    of = kernel(op, lead=0, **_constants(op, 16, 1, 1, None))
+    if op == "decodeGQA":
+        made = trial(of, dtype, q=q, k=k, v=v, seq_lens=seen)
+        return {t: made.outputs(t)["o"][:, 0, 0] for t in ("torch", "triton", "cuda")}
+    own = [trial(of, dtype, q=q[n : n + 1], k=k[n], v=v[n], pos=[seen[n] - 1]) for n in range(b)]
+    return {t: np.concatenate([m.outputs(t)["o"][:, 0, 0] for m in own]) for t in ("torch", "triton", "cuda")}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("op", ["causalGQA", "decodeGQA"])
+def test_a_row_whose_scores_all_overflow_is_nan_and_one_that_sees_no_key_is_zero(op: str, dtype: str) -> None:
+    """Its exact result is not 0, and nothing better is known of it; one finite score is enough to know it."""
+    inf, unseen, keys = -np.inf, np.nan, 300
+    rows = [
+        [inf] + [unseen] * (keys - 1), [inf] * keys, [unseen] * keys, [inf] * (keys - 1) + [0.0],
+        [0.0] + [inf] * (keys - 1), [inf, 2.0] + [unseen] * (keys - 2),
+    ]  # fmt: skip
+    for target, found in _beyond(op, rows, dtype).items():
+        assert np.array_equal(found, [np.nan, np.nan, 0, keys, 1, 2], equal_nan=True), (target, found)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_merging_splits_without_keys_is_not_nan(dtype: str) -> None:
     made = decode("decodeGQA", [0, 1, 700], 700, dtype)

@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_sliding_decode_ke
                 const int l = start + warp.key + n * 8 + specc::fragment_column(part);
                 const real dot = scores[0][n][part];
                 const real score = 0.0625f * dot;
-                scores[0][n][part] = l < last && seq_lens - 513 < l && l < seq_lens ? score :
-                    specc::Max::neutral();
+                scores[0][n][part] = l < last && seq_lens - 513 < l && l < seq_lens ?
+                    specc::seen_score(score) : specc::Max::neutral();
                 largest[part / 2] = specc::larger(largest[part / 2], scores[0][n][part]);
             }
         specc::reduce_rows<specc::Max>(largest, scratch, warp);
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(128) attn_core_sliding_decode_merge_kernel(Ele
         specc::Vec<Element, VEC> o_v;
 #pragma unroll
         for (int n = 0; n < VEC; ++n) {
-            const real acc = sums[n] / (total == 0.0f ? real(1) : total);
+            const real acc = sums[n] / specc::divisor(largest, total);
             const real o = acc;
             o_v.at[n] = specc::round_to<Element>(o);
         }

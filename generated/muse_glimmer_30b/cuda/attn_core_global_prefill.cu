@@ -43,9 +43,9 @@ __device__ __noinline__ void attn_core_global_prefill_by_key(real* results, int 
             }
             dot = specc::reduce_lanes<specc::Sum, specc::WARP>(dot);
             const real score = real(0.34206290539899237) * dot;
-            const real largest = specc::larger(top, score);
+            const real own_score = specc::seen_score(score), largest = specc::larger(top, own_score);
             const real base = largest == specc::Max::neutral() ? real(0) : largest;
-            const real weight = exp(score - base), fade = exp(top - base), share =
+            const real weight = exp(own_score - base), fade = exp(top - base), share =
                 specc::rounded<Element>(weight);
             total = total * fade + weight;
             top = largest;
@@ -61,8 +61,8 @@ __device__ __noinline__ void attn_core_global_prefill_by_key(real* results, int 
 #pragma unroll
         for (int column = 0; column < COLUMNS; ++column)
             if (column * specc::WARP + lane < 128)
-                results[own * STRIDE + column * specc::WARP + lane] = sums[column] / (total == 0.0f ?
-                    real(1) : total);
+                results[own * STRIDE + column * specc::WARP + lane] = sums[column] / specc::divisor(top,
+                    total);
     }
 }
 
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_global_prefill_ke
                 const int pos = pos_all[part / 2];
                 const real dot = scores[0][n][part];
                 const real score = real(0.34206290539899237) * dot;
-                scores[0][n][part] = l < last && l <= pos ? score : specc::Max::neutral();
+                scores[0][n][part] = l < last && l <= pos ? specc::seen_score(score) : specc::Max::neutral();
                 largest[part / 2] = specc::larger(largest[part / 2], scores[0][n][part]);
             }
         specc::reduce_rows<specc::Max>(largest, scratch, warp);
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_global_prefill_ke
     for (int n = 0; n < Shape::WARP_D / 8; ++n)
 #pragma unroll
         for (int part = 0; part < 4; ++part) {
-            sums[0][n][part] /= total[part / 2] == 0.0f ? real(1) : total[part / 2];
+            sums[0][n][part] /= specc::divisor(top[part / 2], total[part / 2]);
             good = good && specc::finite(sums[0][n][part]);
         }
     real* const results = specc::dynamic_shared<real>();

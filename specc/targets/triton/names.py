@@ -25,7 +25,7 @@ TEMPLATE = (
     "parts", "pick", "pid", "pid_m", "pid_n", "piece", "row", "scratch", "score", "seen", "share", "sizes", "split",
     "splits", "start", "sums", "top", "tops", "total", "totals", "turn_fraction", "values", "weight", "workspace",
     "workspace_of",
-    "CHUNK", "CUT_K", "added", "decay", "exact_dot", "faded", "finds", "gone", "later", "left", "meets",
+    "CHUNK", "CUT_K", "added", "decay", "divisor", "exact_dot", "faded", "finds", "gone", "later", "left", "meets",
     "meets_erase", "meets_write", "pivot", "pull", "rate", "since", "solved",
     "state", "step",
 )  # fmt: skip
