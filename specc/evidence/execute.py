@@ -130,8 +130,10 @@ class Sampler:
         schedule = self.kernel.schedule
         if isinstance(schedule, Attention) and schedule.decode:
             by_head = grid[1] == schedule.head_map.heads
-            chosen = self.heads(schedule.head_map) if by_head else self.kv_heads(schedule.head_map)
-            return [p for p in np.ndindex(*grid) if p[1] in chosen]
+            if by_head:
+                return [p for p in np.ndindex(*grid) if p[1] in self.heads(schedule.head_map)]
+            blocks = grid[1] // schedule.head_map.kv_heads
+            return [p for p in np.ndindex(*grid) if p[1] // blocks in self.kv_heads(schedule.head_map)]
         if total <= most:
             return list(np.ndindex(*grid))
         rng = np.random.default_rng(self.seed)

@@ -23,6 +23,7 @@ SHARED_LIMITS: Mapping[str, int] = MappingProxyType(
 Capabilities", maximum amount of shared memory per thread block)."""
 
 _TENSOR_MEMORY_COLUMNS = 512
+_WARPS = 32
 
 
 class CompileError(Exception):
@@ -56,8 +57,9 @@ class CompileReport:
 
     @property
     def fits(self) -> bool:
-        """Whether a block finds enough shared memory and tensor memory on the architecture."""
-        return self.shared_bytes <= SHARED_LIMITS[self.arch] and self.tensor_memory <= _TENSOR_MEMORY_COLUMNS
+        """Whether a block finds enough threads, shared memory and tensor memory on the architecture."""
+        found = self.shared_bytes <= SHARED_LIMITS[self.arch] and self.tensor_memory <= _TENSOR_MEMORY_COLUMNS
+        return found and self.num_warps <= _WARPS
 
     def to_json(self) -> str:
         """The report as one JSON object with sorted keys; `accesses` becomes an object."""

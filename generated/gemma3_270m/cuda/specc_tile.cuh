@@ -308,6 +308,21 @@ __device__ __forceinline__ void reduce_rows(real (&values)[2], real* scratch, co
     }
 }
 
+#ifdef SPECC_WIDENED
+constexpr real LOWEST = -1.7976931348623157e308;
+#else
+constexpr real LOWEST = -3.4028234663852886e38f;
+#endif
+
+/// The score of a key that a row sees, told apart from -inf, which is that of a key that it does not see.
+__device__ __forceinline__ real seen_score(real score) { return score == Max::neutral() ? LOWEST : score; }
+
+/// What the weighted sum of a row is divided by, whose scores are at most `top` and whose weights have the sum `total`: 1
+/// where it saw no key, NaN where all that it saw had a score of -inf.
+__device__ __forceinline__ real divisor(real top, real total) {
+    return top == LOWEST ? not_a_number() : total == 0.0f ? real(1) : total;
+}
+
 /// Positions that are only compared with what is nearer are cut to this distance from 0.
 __device__ __forceinline__ int position(int64_t index) {
     constexpr int64_t FARTHEST = 3 << 29;

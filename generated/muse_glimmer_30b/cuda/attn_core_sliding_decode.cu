@@ -17,8 +17,8 @@
 
 namespace muse_glimmer_30b {
 
-/// A block: the query heads of one KV head against one part of the keys. Leaves the weighted sum of its values, its largest
-/// score, and the sum of its weights.
+/// A block: the query heads of one KV head, or Shape::ROWS of them, against one part of the keys. Leaves the weighted sum of
+/// its values, its largest score, and the sum of its weights.
 template <typename Element, int VEC, typename Shape>
 __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_sliding_decode_kernel(int index_bytes,
     const Element* __restrict__ q_ptr, const Element* __restrict__ k_ptr, const Element* __restrict__ v_ptr,
@@ -29,7 +29,9 @@ __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_sliding_decode_ke
     __shared__ real scratch[Shape::ROWS * Shape::WARPS_D];
     const specc::AttentionTiles<Element, Shape> tiles;
     const specc::WarpOfAttention<Shape> warp;
-    const int b = blockIdx.x, kv_head = blockIdx.y, split = blockIdx.z, splits = gridDim.z;
+    constexpr int BLOCKS = int(specc::ceil_div(16, Shape::ROWS));  // of one KV head
+    const int b = blockIdx.x, kv_head = blockIdx.y / BLOCKS, split = blockIdx.z, splits = gridDim.z;
+    const int first_member = blockIdx.y % BLOCKS * Shape::ROWS, members = min(16 - first_member, Shape::ROWS);
     const int seq_lens = specc::position(specc::index_at(seq_lens_ptr, index_bytes, b));
     const int low = max(int(seq_lens - 2048), 0), high = min(int(seq_lens), S);
     const int each = specc::ceil_div(specc::ceil_div(max(high - low, 0), splits), Shape::KEYS) * Shape::KEYS;
@@ -38,8 +40,8 @@ __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_sliding_decode_ke
 #pragma unroll specc::AT_ONCE<VEC>
     for (int piece = threadIdx.x; piece < Shape::ROWS * (Shape::E / VEC); piece += Shape::THREADS) {
         const int own = piece / (Shape::E / VEC), across = piece % (Shape::E / VEC) * VEC, e_first = across;
-        const int member = min(own, 16 - 1), h = kv_head * 16 + member;
-        const int left = own < 16 ? 128 - across : 0;
+        const int member = first_member + min(own, members - 1), h = kv_head * 16 + member;
+        const int left = own < members ? 128 - across : 0;
         specc::bring<VEC>(tiles.q.at(own, across), q_ptr + b * q_stride_b + h * q_stride_h + e_first, left);
     }
     const auto bring_keys = [&](int start) {
@@ -128,17 +130,18 @@ __global__ void __launch_bounds__(Shape::THREADS, 1) attn_core_sliding_decode_ke
     constexpr int STRIDE = specc::spread(Shape::D), PIECES = specc::ceil_div(128, specc::FULL<real>);
     specc::put_fragments(results, STRIDE, warp.row, warp.column, sums);
     __syncthreads();
-    for (int piece = threadIdx.x; piece < 16 * PIECES; piece += Shape::THREADS) {
-        const int member = piece / PIECES, across = piece % PIECES * specc::FULL<real>, h = kv_head * 16 +
-            member;
-        const auto result = specc::load<specc::FULL<real>>(results + member * STRIDE + across);
+    for (int piece = threadIdx.x; piece < members * PIECES; piece += Shape::THREADS) {
+        const int own = piece / PIECES, across = piece % PIECES * specc::FULL<real>;
+        const int member = first_member + own, h = kv_head * 16 + member;
+        const auto result = specc::load<specc::FULL<real>>(results + own * STRIDE + across);
         specc::store_up_to(sums_ptr + ((int64_t(b) * 32 + h) * splits + split) * 128 + across, result,
             128 - across);
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-        const int member = warp.row + specc::fragment_row(half * 2), h = kv_head * 16 + member;
-        if (member < 16 && warp.part == 0 && threadIdx.x % 4 == 0) {
+        const int own = warp.row + specc::fragment_row(half * 2), member = first_member + own, h =
+            kv_head * 16 + member;
+        if (own < members && warp.part == 0 && threadIdx.x % 4 == 0) {
             tops_ptr[(int64_t(b) * 32 + h) * splits + split] = top[half];
             totals_ptr[(int64_t(b) * 32 + h) * splits + split] = total[half];
         }
@@ -211,11 +214,13 @@ cudaError_t attn_core_sliding_decode_launch(int index_bytes, const void* q, cons
     if constexpr (sizeof(Element) == 2) {
         using Shape = specc::AttentionShape<16, 64, 4, 128, 128>;
         status = run(kernels::attn_core_sliding_decode_kernel<Element, VEC, Shape>, dim3(unsigned(rows),
-            2, unsigned(splits)), Shape::THREADS, Shape::template shared_bytes<Element>());
+            unsigned(2 * specc::ceil_div(16, Shape::ROWS)), unsigned(splits)), Shape::THREADS,
+            Shape::template shared_bytes<Element>());
     } else {
         using Shape = specc::AttentionShape<16, 32, 4, 128, 128>;
         status = run(kernels::attn_core_sliding_decode_kernel<Element, VEC, Shape>, dim3(unsigned(rows),
-            2, unsigned(splits)), Shape::THREADS, Shape::template shared_bytes<Element>());
+            unsigned(2 * specc::ceil_div(16, Shape::ROWS)), unsigned(splits)), Shape::THREADS,
+            Shape::template shared_bytes<Element>());
     }
     if (status != cudaSuccess) return status;
     return run_merge(kernels::attn_core_sliding_decode_merge_kernel<Element, VEC>, dim3(unsigned(rows),

@@ -19,6 +19,8 @@ FEWEST = 64
 """Keys that are worth a split of their own."""
 ROWS = 16
 """Query heads that a warp takes."""
+FULL_BLOCK = 8
+"""Warps of a block, so that each of its threads finds 255 registers; more query heads of a KV head make more blocks."""
 MERGE_THREADS = 128
 SCRATCH = ("sums", "tops", "totals")
 """Of each row, head and part: the weighted sum of values, the largest score, and the sum of the weights."""
@@ -44,7 +46,6 @@ class _Decode(AttentionText):
         super().__init__(kernel)
         self.tiles = tiles
         self.group = self.a.head_map.group
-        self.rows = -(-self.group // ROWS) * ROWS
         self.stride = -(-self.width // 8) * 8
         m = self.a.head_map
         self.query_head = f"{times(self.a.kv_head, m.outer)} + {times('member', m.step)}"
@@ -89,7 +90,8 @@ class _Decode(AttentionText):
 
     def _launch(self, split: Function, merge: Function) -> tuple[str, ...]:
         m = self.a.head_map
-        grid = f"dim3(unsigned(rows), {m.kv_heads}, unsigned(splits))"
+        blocks = f"unsigned({m.kv_heads} * specc::ceil_div({self.group}, Shape::ROWS))"
+        grid = f"dim3(unsigned(rows), {blocks}, unsigned(splits))"
         given = (split.template_id("Shape"), grid, "Shape::THREADS", "Shape::template shared_bytes<Element>()")
         run = f"status = run({', '.join(given)});"
         lines = {w: [f"using Shape = {self.shape(self._configs(w)[0])};", run] for w in WIDTHS}
@@ -130,12 +132,17 @@ class _Decode(AttentionText):
         )
 
     def shape(self, c: Config) -> str:
-        return f"specc::AttentionShape<{self.rows}, {c.tile('BLOCK_L')}, {c.warps}, {self.depth}, {self.width}>"
+        return f"specc::AttentionShape<{self.rows(c)}, {c.tile('BLOCK_L')}, {c.warps}, {self.depth}, {self.width}>"
+
+    def rows(self, c: Config) -> int:
+        """Query heads that a block takes."""
+        return min(-(-self.group // ROWS), max(FULL_BLOCK // c.warps, 1)) * ROWS
 
     def _instances(self, width: int) -> tuple[Instance, ...]:
         c, name = self._configs(width)[0], self.kernel.name
-        warps = c.warps * self.rows // ROWS
-        shared = shared_bytes(self.rows, c.tile("BLOCK_L"), warps, self.depth, self.width, width)
+        rows = self.rows(c)
+        warps = c.warps * rows // ROWS
+        shared = shared_bytes(rows, c.tile("BLOCK_L"), warps, self.depth, self.width, width)
         found = [
             Instance(f"{name}_kernel<Element, {n}, {self.shape(c)}>", warps * 32, shared) for n in (16 // width, 1)
         ]

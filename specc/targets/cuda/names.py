@@ -33,7 +33,8 @@ TEMPLATE = (
     "total", "weight", "run", "run_few", "run_merge", "split", "splits", "each", "member", "values", "sums", "tops",
     "totals", "status", "even", "odd", "both", "from", "CHUNK", "VALUES", "KEYS", "memory", "state", "decay",
     "rate", "since", "fade", "pull", "meets", "added", "finds", "before", "gain", "inside", "first_value",
-    "grid", "block", "own_score", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
+    "grid", "block", "piece", "result", "row", "table", "row_in", "rows", "scratch", "vector", "workspace",
+    "first_member", "members", "own_score",
 )  # fmt: skip
 DERIVED = re.compile(
     r".*_(ptr|row|in|v|all|kernel|launch|first|found|valid|part|raw|term)|.*_stride_.*|.*__.*|t\d+|[A-Z]+(_[A-Z]+)+|_.*"

@@ -37,6 +37,9 @@ NODES = {
     "slidingGQA": SHIPPED["slidingGQA"],
     "slidingDecodeGQA": SHIPPED["slidingDecodeGQA"],
     "decodeGQA, groups of 17": Node("decodeGQA", {**HEADS, "heads": nat(34), "D": nat(40)}, ()),
+    "decodeGQA, 130 heads of one KV head": Node(
+        "decodeGQA", {**HEADS, "heads": nat(130), "kv_heads": nat(1), "D": nat(16)}, ()
+    ),
     "causalGQA, heads of 80": Node("causalGQA", {**HEADS, "D": nat(80)}, ()),
     "causalGQA, heads of two warps": Node("causalGQA", {**HEADS, "D": nat(288)}, ()),
 }

@@ -16,8 +16,9 @@ from specc.inputs import Options
 from specc.kernels import Kernel
 from specc.targets.cuda import host
 from specc.targets.cuda.aot import available
-from specc.targets.cuda.emit import emit
-from specc.targets.cuda.tiles import CPU, load_tiles, shipped_tiles
+from specc.targets.cuda.emit import emit, filled
+from specc.targets.cuda.tiles import CPU, GPU, load_tiles, shipped_tiles, tiles_of
+from specc.targets.report import CompileReport
 from specc.targets.triton.tiles import load_tiles as load_triton_tiles
 from tests.targets.cuda.generated import shipped
 from tests.targets.cuda.storage import single
@@ -107,6 +108,22 @@ def test_a_users_tiles_are_compiled(own: Path) -> None:
     job = next(j for j in jobs(TINY, ["sm_90"], Options(("cuda",), own), "cuda") if j.kernel.name == "attn_qkv")
     found = compile_job(job)
     assert all(one.good for one in found) and any(SHAPE in one.report.kernel for one in found if one.report)
+
+
+@pytest.mark.parametrize("heads", [16, 17, 128, 129, 1000])
+@pytest.mark.parametrize("warps", [1, 2, 4, 8, 16, 32])
+def test_query_heads_of_one_kv_head_are_as_many_blocks_as_need_be(heads: int, warps: int, own: Path) -> None:
+    kernel = shipped("decodeGQA", lead=0, D=16, heads=heads, kv_heads=1, scale=1)
+    own.write_text(row("attention_decode", BLOCK_L=max(16, 8 * warps), SPLITS=4, warps=warps, stages=1))
+    for arch, table in ((GPU, load_tiles(own)), (GPU, None), (CPU, None)):
+        ready, slots = filled(kernel, tiles_of(arch, table))
+        assert all(one.threads <= 1024 for width in (2, 4) for one in slots.instances(ready.name, width))
+
+
+@pytest.mark.parametrize(("warps", "fits"), [(32, True), (33, False)])
+def test_a_block_of_more_than_1024_threads_does_not_fit(warps: int, fits: bool) -> None:
+    report = CompileReport("k", "sm_90", "NVRTC", warps, 1, True, 32, 0, 0, 0, 1024, 0, 10, (), ())
+    assert report.fits == fits
 
 
 def row(schedule: str, **tiles: int) -> str:
