@@ -194,7 +194,7 @@ cudaError_t attn_core_decode_launch(int index_bytes, const void* q, const void* 
     int64_t k_stride_b, int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_b, int64_t v_stride_l,
     int64_t v_stride_kv_head, int64_t o_stride_b, int64_t o_stride_h, cudaStream_t stream, int64_t rows) {
     namespace kernels = qwen3_0_6b;
-    if (!workspace) return cudaErrorInvalidValue;
+    if (!workspace || !specc::aligned(workspace)) return cudaErrorInvalidValue;
     const int64_t splits = specc::at_most((sizeof(Element) == 2 ? (rows <= 4 ? 32 : rows <= 32 ? 8 : 4) :
         (rows <= 4 ? 32 : 4)), S / 64 + 1);
     const int64_t parts = rows * 16 * splits;

@@ -3,8 +3,8 @@
  * `type` is the storage type of all real operands: SPECC_BFLOAT16, SPECC_FLOAT16 or SPECC_FLOAT32; accumulators
  * are float32. Index operands hold integers of `index_bytes` (4 or 8) bytes. Sizes and strides count elements;
  * the last axis of every tensor is contiguous. A table is filled once, on the host, by the function declared
- * with it. A workspace is device memory of as many float32 elements as the function declared with it returns.
- * Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its own file,
+ * with it. A workspace is device memory of as many float32 elements as the function declared with it returns, at
+ * a multiple of 16 bytes. Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its own file,
  * NAME.cu. */
 #ifndef QWEN3_0_6B_H
 #define QWEN3_0_6B_H

@@ -98,7 +98,7 @@ class _Decode(AttentionText):
         most = {w: self._most(w) for w in WIDTHS}
         chosen = most[2] if most[2] == most[4] else f"(sizeof(Element) == 2 ? {most[2]} : {most[4]})"
         return (
-            "if (!workspace) return cudaErrorInvalidValue;",
+            "if (!workspace || !specc::aligned(workspace)) return cudaErrorInvalidValue;",
             f"const int64_t splits = specc::at_most({chosen}, {self._longest()});",
             f"const int64_t parts = rows * {m.heads} * splits;",
             "real* const sums = static_cast<real*>(workspace);",

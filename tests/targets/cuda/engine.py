@@ -17,7 +17,7 @@ static void expect(bool right, const char* function, const char* what, long long
 }}
 
 int main() {{
-    static double table[1 << 16];
+    alignas(16) static double table[1 << 16];
 {calls}
     return wrong != 0;
 }}
@@ -54,6 +54,7 @@ def _calls(kind: str, name: str, given: tuple[str, ...]) -> list[str]:
         tried.append(("no such index", "== 1", _values(given, size=1, index=3)))
     if "void* workspace" in given:
         tried.append(("no workspace", "== 1", _values(given, size=1, workspace="nullptr")))
+        tried.append(("a workspace between vectors", "== 1", _values(given, size=1, workspace="(char*)table + 4")))
     found = []
     for what, test, values in tried:
         found += [f"{{ const int got = {name}({values});", f'  expect(got {test}, "{name}", "{what}", got); }}']

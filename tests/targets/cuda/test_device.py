@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,12 @@ import torch
 import specc
 from specc.diagnostics import SpecError
 from specc.kernels import Kernel
-from specc.targets.cuda import device
+from specc.targets.cuda import device, host
 from specc.targets.cuda.device import prepare, run_on_device
-from specc.targets.cuda.emit import emit
-from specc.targets.cuda.run import run_text
-from specc.targets.cuda.session import Planned
+from specc.targets.cuda.emit import emit, symbol
+from specc.targets.cuda.run import _Call, run_text
+from specc.targets.cuda.session import Planned, call
+from specc.targets.cuda.wrapper import arguments
 from tests.targets.cuda.generated import operands, shipped
 from tests.targets.triton.generated import strided
 
@@ -197,6 +199,18 @@ def test_decode_attention_is_told_as_it_runs() -> None:
     told = prepare(DECODE, text, tensors)[1]
     made = run_text(DECODE, text, tensors)[1].launches
     assert [(t.grid, t.block, t.shared_bytes) for t in told] == [(m.grid, m.block, m.shared_bytes) for m in made]
+
+
+@pytest.mark.parametrize("bytes_off", [None, 4, 8])
+def test_a_workspace_that_vectors_cannot_be_stored_in_is_refused(bytes_off: int | None) -> None:
+    library = host.load(host.build(emit(DECODE)))
+    one = _Call(DECODE, decode(3, 70), library, symbol(DECODE), None)
+    room = np.zeros(one.workspace.size + 8, np.float32)
+    start = -(room.ctypes.data // 4) % 4
+    given = ctypes.c_void_p(None if bytes_off is None else room.ctypes.data + 4 * start + bytes_off)
+    values = [given if a.kind == "workspace" else v for a, v in zip(arguments(one.ready), one.values(), strict=True)]
+    with pytest.raises(ValueError, match="the launch wrapper returned 1"):
+        call(library, one.symbol, values, one.buffers())
 
 
 def test_no_sequences_launch_nothing() -> None:
