@@ -15,7 +15,7 @@ from specc.lower.lower import Setting, lower_formula
 from specc.oracle import evaluate, uncertainty
 from specc.targets.torch.target import run_node
 from tests import twins
-from tests.cases.support import Array, Trial, draw, exact
+from tests.cases.support import EVERY, Array, Trial, draw, exact
 from tests.oracle.formulas import close
 
 
@@ -81,7 +81,16 @@ SHAPES = {"q": (2, 20), "k": (2, 20), "v": (4, 24), "alpha": (4,), "beta": (4,)}
 @cache
 def core() -> Kernel:
     """The prefill of 4 value heads on 2 key heads, from a given state."""
-    formula = close("gatedDeltaRule", {"Hv": 4, "Hk": 2, "Dk": 20, "Dv": 24}, given=("S0",))
+    return lowered("gatedDeltaRule", ("S0",))
+
+
+@cache
+def step() -> Kernel:
+    return lowered("gdnStep")
+
+
+def lowered(op: str, given: tuple[str, ...] = ()) -> Kernel:
+    formula = close(op, {"Hv": 4, "Hk": 2, "Dk": 20, "Dv": 24}, given=given)
     tensors = (*formula.inputs, *formula.outputs)
     roles = {t.name: Role.ACCUMULATOR if t.name in KEPT else Role.ACTIVATION for t in tensors}
     return lower_formula(formula, Setting("core", roles=roles))
@@ -105,10 +114,17 @@ def test_lengths_around_a_chunk_are_right(tokens: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("decay", [1e-12, 0.0])
 def test_decays_near_and_at_zero_are_right(decay: float) -> None:
-    prompt(64, "float32", alpha=np.full((64, 4), decay)).right()
+    prompt(64, "float32", alpha=np.full((64, 4), decay)).right(EVERY)
     mixed = np.ones((64, 4))
     mixed[::5] = decay
-    prompt(64, "float32", alpha=mixed).right()
+    prompt(64, "float32", alpha=mixed).right(EVERY)
+
+
+def test_a_step_with_a_decay_near_or_at_zero_is_right() -> None:
+    decays = np.array([1e-12, 0.0, 1.0])[:, None]
+    tensors = {n: draw(n_, 3, *s) for n_, (n, s) in enumerate((SHAPES | {"S0": (4, 24, 20)}).items())}
+    stored = exact(tensors | {"alpha": np.broadcast_to(decays, (3, 4)), "beta": np.full((3, 4), 0.5)}, "float32")
+    Trial(step(), stored, "float32").right(EVERY)
 
 
 def test_an_empty_sequence_gives_back_its_state() -> None:

@@ -71,7 +71,7 @@ def _operator(name: str) -> Callable[[Tile, Any], Tile]:
     def apply(self: Tile, other: Any) -> Any:
         if isinstance(other, Pointer):
             return other + self
-        return Tile(getattr(np.asarray(self.data), name)(np.asarray(_data(other))))
+        return Tile(getattr(np.asarray(self.data), name)(np.asarray(_exact(_data(other)))))
 
     return apply
 
@@ -126,6 +126,9 @@ class Language:
 
     def sum(self, x: Tile, axis: int) -> Tile:
         return Tile(np.sum(x.data, axis=axis))
+
+    def cumsum(self, x: Tile, axis: int) -> Tile:
+        return Tile(np.cumsum(x.data, axis=axis))
 
     def cumprod(self, x: Tile, axis: int) -> Tile:
         return Tile(np.cumprod(x.data, axis=axis))

@@ -386,6 +386,18 @@ __device__ __forceinline__ void multiply_decays(const real* decay, real* since, 
     }
 }
 
+/// For every element of A·B, whose terms are those of steps up to its own: `each(value, step, sum)`. What a later step
+/// holds takes no part, be it NaN.
+template <int THREADS, int VALUES, int CHUNK, typename Each>
+__device__ __forceinline__ void sum_of_steps(Tile<real, VALUES, CHUNK> a, Tile<real, CHUNK, CHUNK> b, Each each) {
+    for (int place = threadIdx.x; place < VALUES * CHUNK; place += THREADS) {
+        const int value = place / CHUNK, step = place % CHUNK;
+        real sum = 0;
+        for (int s = 0; s <= step; ++s) sum += *a.at(value, s) * *b.at(s, step);
+        each(value, step, sum);
+    }
+}
+
 /// Solves x(t) + Σ over s < t of pull(s, t)·x(s) = given(t) for every row, from the first step on, in place.
 template <int THREADS, int VALUES, int CHUNK>
 __device__ __forceinline__ void solve_steps(Tile<real, VALUES, CHUNK> given, Tile<real, CHUNK, CHUNK> pull) {

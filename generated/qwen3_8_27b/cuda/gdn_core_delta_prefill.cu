@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(Shape::THREADS,
             *pull.at(from, step) = from < step ? *fade.at(from, step) * sum : real(0);
         });
         __syncthreads();
-        specc::product_of_columns<WARPS>(added, pull, [&](int own, int step, real sum) {
+        specc::sum_of_steps<Shape::THREADS>(added, pull, [&](int own, int step, real sum) {
             *finds.at(own, step) += sum;
         });
         __syncthreads();
@@ -143,8 +143,9 @@ __global__ void __launch_bounds__(Shape::THREADS,
             *meets.at(from, step) = *fade.at(from, step) * sum;
         });
         __syncthreads();
-        specc::product_of_columns<WARPS>(added, meets, [&](int own, int step, real sum) { *results.at(own,
-            step) += sum; });
+        specc::sum_of_steps<Shape::THREADS>(added, meets, [&](int own, int step, real sum) {
+            *results.at(own, step) += sum;
+        });
         __syncthreads();
         for (int piece = threadIdx.x; piece < CHUNK * (VALUES / VEC); piece += Shape::THREADS) {
             const int own = piece / (VALUES / VEC), across = piece % (VALUES / VEC) * VEC;

@@ -55,6 +55,13 @@ def exact_dot(a, b, total, CUT_K: tl.constexpr):
     return total + small
 
 
+@triton.jit
+def sum_of_steps(a, b, total, CUT_K: tl.constexpr):
+    """total + a·b, where b[s, t] is 0 for t < s. A column of `a` that is NaN or infinite reaches those from it on."""
+    lost = tl.cumsum(0.0 * a, 1)
+    return exact_dot(tl.where(lost == 0.0, a, 0.0), b, total + lost, CUT_K)
+
+
 @triton.jit(do_not_specialize=["T"])
 def gdn_core_delta_prefill_kernel(
     S0_ptr,
@@ -134,7 +141,7 @@ def gdn_core_delta_prefill_kernel(
         since = tl.cumprod(decay, 0)[None, :]
         later = step[None, :] > step[:, None]
         fade = tl.cumprod(tl.where(later, decay[None, :], 1.0), 1)
-        fade = tl.where(step[None, :] >= step[:, None], fade, 0.0)
+        reached = step[None, :] >= step[:, None]
         finds = tl.zeros((BLOCK_V, CHUNK), tl.float32)
         meets = tl.zeros((CHUNK, CHUNK), tl.float32)
         acc = tl.zeros((BLOCK_V, CHUNK), tl.float32)
@@ -169,14 +176,16 @@ def gdn_core_delta_prefill_kernel(
         meets_query = exact_dot(k, tl.trans(q), meets_query, CUT_K)
         # What each step finds in the state before it, decayed: a triangular system, solved from the first step on.
         meets = tl.where(later, fade * meets, 0.0)
-        finds = exact_dot(added, meets, since * finds, CUT_K)
+        finds = sum_of_steps(added, meets, since * finds, CUT_K)
         pull = meets * rate[:, None]
         for pivot in range(CHUNK - 1):
             solved = tl.sum(tl.where((step == pivot)[None, :], finds, 0.0), 1)
-            finds -= solved[:, None] * tl.sum(tl.where((step == pivot)[:, None], pull, 0.0), 0)[None, :]
+            pulled = solved[:, None] * tl.sum(tl.where((step == pivot)[:, None], pull, 0.0), 0)[None, :]
+            finds -= tl.where((step > pivot)[None, :], pulled, 0.0)
         gone = rate[None, :] * finds
         added -= gone
-        acc = exact_dot(added, fade * meets_query, since * acc, CUT_K)
+        meets_query = tl.where(reached, fade * meets_query, 0.0)
+        acc = sum_of_steps(added, meets_query, since * acc, CUT_K)
         o = acc
         tl.store(o_row + t[None, :] * o_stride_t + a, o.to(o_ptr.dtype.element_ty), mask=t_in[None, :] & a_in)
         left = tl.sum(tl.where((step == CHUNK - 1)[None, :], fade, 0.0), 1)[None, :]

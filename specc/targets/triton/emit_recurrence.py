@@ -47,6 +47,12 @@ def exact_dot(a, b, total, CUT_K: tl.constexpr):
             small = tl.dot(a2, b2, small)
     return total + small
 '''
+SUM_OF_STEPS = '''@triton.jit
+def sum_of_steps(a, b, total, CUT_K: tl.constexpr):
+    """total + a·b, where b[s, t] is 0 for t < s. A column of `a` that is NaN or infinite reaches those from it on."""
+    lost = tl.cumsum(0.0 * a, 1)
+    return exact_dot(tl.where(lost == 0.0, a, 0.0), b, total + lost, CUT_K)
+'''
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,8 @@ def recurrence_slots(kernel: Kernel, table: TileTable) -> Slots:
     exprs += tuple(e for x in r.readings for e in (x.query, x.store.value))
     steps = product_text((r.time.extent,))
     return Slots(
-        "triton/recurrence.py.j2", printed, configs, (launch,), steps, main_operand(kernel), exprs, helpers=(EXACT_DOT,)
+        "triton/recurrence.py.j2", printed, configs, (launch,), steps, main_operand(kernel), exprs,
+        helpers=(EXACT_DOT, SUM_OF_STEPS),
     )  # fmt: skip
 
 

@@ -26,14 +26,14 @@ TEMPLATE = (
     "splits", "start", "sums", "top", "tops", "total", "totals", "turn_fraction", "values", "weight", "workspace",
     "workspace_of",
     "CHUNK", "CUT_K", "added", "decay", "divisor", "exact_dot", "faded", "finds", "gone", "later", "left", "meets",
-    "meets_erase", "meets_write", "pivot", "pull", "rate", "since", "solved",
-    "state", "step",
+    "meets_erase", "meets_write", "pivot", "pull", "pulled", "rate", "reached", "since", "solved",
+    "state", "step", "sum_of_steps",
 )  # fmt: skip
 """Names that templates use as they stand."""
 
 MODULE = (
     "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "annotations", "bind", "exact_dot", "larger", "on",
-    "pick", "turn_fraction", "workspace_of",
+    "pick", "sum_of_steps", "turn_fraction", "workspace_of",
 )  # fmt: skip
 """Names at the top of a generated file."""
 
