@@ -13,6 +13,8 @@ from specc.verify.whole import piece_name
 
 RANGES = {"A_log": (-3.0, 0.7), "dt_bias": (-2.0, 1.0)}
 """By the weight operand of an op: values that keep a decay exp(-exp(A_log)·softplus(a + dt_bias)) away from 0 and 1."""
+FORGETFUL = {"A_log": (3.4, 8.0)}
+"""The same for two heads that forget: decays of some 1e-12, and of exactly 0."""
 VECTOR = (0.5, 1.5)
 """Any other vector: norm weights and scales, positive or negative, none near the 0 or 1 that they start from."""
 
@@ -38,11 +40,16 @@ def operands(model: Model) -> dict[str, str]:
     return found
 
 
-def draw_weights(model: Model, seed: Sequence[int]) -> dict[str, Array]:
-    """A value for each checkpoint tensor, rounded to bfloat16 so that every type holds it."""
+def draw_weights(model: Model, seed: Sequence[int], forgetful: bool = False) -> dict[str, Array]:
+    """A value for each checkpoint tensor, rounded to bfloat16 so that every type holds it. `forgetful`: the first two
+    heads of each recurrence with decays are."""
     generator = np.random.default_rng(seed)
     names = operands(model)
-    return {name: _bfloat16(_values(generator, names[name], shape)) for name, shape in sorted(shapes(model).items())}
+    found = {name: _values(generator, names[name], shape) for name, shape in sorted(shapes(model).items())}
+    for name, value in found.items():
+        if forgetful and names[name] in FORGETFUL:
+            value[:2] = FORGETFUL[names[name]][: len(value)]
+    return {name: _bfloat16(value) for name, value in found.items()}
 
 
 def draw_tokens(model: Model, count: int, seed: Sequence[int]) -> Array:

@@ -67,7 +67,7 @@ def verify(spec: Spec, seed: int, draws: int = 2, lift: bool = True) -> Report:
     figures: list[Figure] = []
     departures: list[Departure] = []
     for draw in range(draws):
-        weights = draw_weights(model, (seed, draw))
+        weights = draw_weights(model, (seed, draw), forgetful=draw % 2 == 1)
         whole, official = Whole(model, weights), Official(model, weights, lifting)
         for text in texts(reduced, seed, draw):
             found, where = judge(whole, official, text)

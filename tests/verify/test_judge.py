@@ -13,14 +13,16 @@ import specc
 from specc import pipeline
 from specc.diagnostics import SpecError
 from specc.ir import Model
+from specc.verify.draw import draw_weights
 from specc.verify.implementation import Trace
-from specc.verify.judge import Figure, Text, compare_parts, judge, worst
+from specc.verify.judge import Figure, Limits, Text, compare_parts, judge, worst
+from specc.verify.lift import Lift
 from specc.verify.locate import Departure, apart, pairs
 from specc.verify.mutate import Mutant, all_mutants, changed_layers
 from specc.verify.official import Official, parameter_count
-from specc.verify.report import figure_values
+from specc.verify.report import figure_values, texts
 from specc.verify.whole import Cache, Step, Whole
-from tests.verify.models import NAMES, ROOT, case, reduced
+from tests.verify.models import NAMES, ROOT, SEED, case, reduced
 
 PARAMETERS = {
     "gemma4": 30_697_345_340,
@@ -44,6 +46,18 @@ def test_every_part_is_that_of_the_official_class(name: str) -> None:
     parts = [f.part for f in figures]
     assert parts.count("layer") == parts.count("stack") == layers
     assert {"embed", "node", "head", "logits", "chunks", "decode"} <= set(parts)
+
+
+def test_a_layer_whose_heads_forget_is_that_of_the_official_class() -> None:
+    model, text = reduced("qwen3_8_27b").spec.model, list(texts(reduced("qwen3_8_27b"), SEED, 1))[1]
+    weights = draw_weights(model, (SEED, 1), forgetful=True)
+    whole, steps = Whole(model, weights), list[Step]()
+    trace = Official(model, weights, Lift()).prefill(text.tokens)
+    assert trace.hidden is not None
+    found = whole.layer(0, trace.hidden[0], Cache(), steps=steps)
+    (alpha,) = (s.results["alpha"] for s in steps if "alpha" in s.results)
+    assert 0 < alpha[:, 0].min() < 1e-12 and np.count_nonzero(alpha[:, 1] == 0) > len(alpha) / 2
+    assert apart(found, trace.hidden[1]) <= Limits().recurrent
 
 
 @pytest.mark.parametrize("name", NAMES)
