@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from specc import build
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "specc"
 
@@ -99,9 +101,9 @@ def test_one_module_knows_the_template_engine() -> None:
 
 
 LIGHT = {
-    "build": ["build", "specs/gemma4.spec", "--out", "{tmp}"],
-    "rebuild": ["build", "specs/gemma4.spec", "--out", "{tmp}"],
-    "drift": ["build", "specs/gemma4.spec", "--out", "{tmp}", "--check"],
+    "build": ["build", "specs/gemma4.spec", "--out", "{built}/again"],
+    "rebuild": ["build", "specs/gemma4.spec", "--out", "{built}"],
+    "drift": ["build", "specs/gemma4.spec", "--out", "{built}", "--check"],
     "show": ["show", "google/gemma-4-31B"],
     "config": ["config", "google/gemma-4-31B"],
     "fmt": ["fmt", "--check", "specs/gemma4.spec"],
@@ -112,13 +114,15 @@ TELL = "import sys; from specc.cli import run; s = run({!r}); print(s, sorted(m 
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("generated")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("generated")
+    build(ROOT / "specs" / "gemma4.spec", out)
+    return out
 
 
 @pytest.mark.parametrize("command", LIGHT)
-def test_reading_and_writing_specs_loads_no_heavy_library(command: str, out: Path) -> None:
-    arguments = [a.format(tmp=out) for a in LIGHT[command]]
+def test_reading_and_writing_specs_loads_no_heavy_library(command: str, built: Path) -> None:
+    arguments = [a.format(built=built) for a in LIGHT[command]]
     done = subprocess.run(
         [sys.executable, "-c", TELL.format(arguments, HEAVY)], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
