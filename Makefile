@@ -43,7 +43,7 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 
 # What bench/gpu_check.py takes along to a machine with a GPU.
 gpu-cases: $(VENV)/.dev
-	$(BIN)/python bench/make_gpu_cases.py $(SPEC) --out bench/gpu_cases.npz
+	$(BIN)/python bench/make_gpu_cases.py $(SPECS) --out bench/gpu_cases.npz
 
 $(VENV)/oldest-triton: | $(BIN)/python
 	$(PIP) install --no-deps --target $@ triton==$(OLDEST_TRITON)

@@ -1,22 +1,25 @@
-"""Checks generated Triton kernels on the GPU at hand against oracle values that travel with them, then times them.
+"""Checks generated kernels, in Triton and in CUDA, on the GPU at hand against oracle values that travel with them, then
+times them against torch.
 
-    python bench/gpu_check.py [--generated generated/gemma4] [--cases bench/gpu_cases.npz] [--seconds 270]
+    python bench/gpu_check.py [--generated generated] [--cases bench/gpu_cases.npz] [--seconds 470]
 
-Needs torch, triton 3.6 or newer, and numpy; no part of specc. Operands are made on the spot by a formula that the
-maker of the cases (make_gpu_cases.py) shares, so that the bundle holds only sampled results: for each the interval in
-which the stored value of a conforming kernel lies. Results start as NaN, so that an element that was not written is
-seen. Exit status 1 if a kernel is wrong.
+Needs `generated/`, torch, triton 3.6 or newer, numpy and cuda-core; no part of specc, no C++ compiler. Operands are
+made on the spot by a formula that the maker of the cases (make_gpu_cases.py) shares, so that the bundle holds only
+sampled results: for each the interval in which the stored value of a conforming kernel lies. Results start as NaN, so
+that an element that was not written is seen. Exit status 1 if a kernel is wrong, 3 if time ran out before all were
+checked.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,37 +28,32 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
-from gpu_operands import Layout, layout, torch_operand  # noqa: E402
+import gpu_cuda  # noqa: E402
+from gpu_cases import TARGETS, Case, read_cases  # noqa: E402
+from gpu_operands import torch_operand  # noqa: E402
 from gpu_rivals import rival  # noqa: E402
+from gpu_workers import Work, spread  # noqa: E402
 
 WARM_UP, SAMPLES = 3, 15
 CACHE_BYTES = 1 << 28
 """Written between two calls that are timed, so that operands do not lie in the GPU's cache."""
 SMALL = 1 << 22
 """Elements up to which an operand is kept, to see that the kernel leaves it alone."""
-COLUMNS = ["kernel", "case", "checked", "wrong", "worst", "µs", "GB/s", "TFLOP/s", "eager", "compiled"]
+PATIENCE = 90.0
+"""Seconds that one case may take, compilation included."""
+CHECKING = 0.7
+"""Share of the time after which no case is checked any more, so that some is left to time those that are right."""
+WORKER_BYTES = 12 << 30
+"""GPU memory that a process which checks may need."""
+COLUMNS = [
+    "spec", "kernel", "target", "case", "checked", "wrong", "worst", "µs", "GB/s", "TFLOP/s", "eager", "compiled",
+]  # fmt: skip
 
 Launcher = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A kernel at one shape. `samples`: per result, indices [n, rank], and low and high of what may be stored there."""
-
-    kernel: str
-    op: str
-    dtype: str
-    sizes: Mapping[str, int]
-    operands: tuple[Layout, ...]
-    results: tuple[tuple[str, tuple[int, ...]], ...]
-    constants: Mapping[str, float]
-    flops: float
-    timed: bool
-    samples: Mapping[str, tuple[Any, ...]]
-
-    @property
-    def label(self) -> str:
-        return " ".join([*(f"{n}={v}" for n, v in self.sizes.items()), self.dtype])
+Launchers = Callable[[Case, str], Launcher]
+"""The launcher of a case for a target."""
+Task = tuple[int, str]
+"""The number of a case, and a target."""
 
 
 @dataclass
@@ -63,6 +61,7 @@ class Row:
     """One line of the table. `used`: the worst distance from the middle of an interval over half its width."""
 
     case: Case
+    target: str = TARGETS[0]
     checked: int = 0
     wrong: int = 0
     used: float = 0.0
@@ -73,30 +72,21 @@ class Row:
         self.wrong, self.note = self.wrong + 1, self.note or note
 
 
-def read_cases(path: Path) -> list[Case]:
-    """The bundle. Raises OSError, KeyError, ValueError."""
-    with np.load(path, allow_pickle=False) as found:
-        return [_case(number, meta, found) for number, meta in enumerate(json.loads(str(found["meta"])))]
+def load_kernels(folder: Path, device: torch.device) -> Launchers:
+    """Launchers out of generated folders, which lie in `folder` under the names of their specs."""
 
-
-def _case(number: int, meta: dict[str, Any], found: Mapping[str, Any]) -> Case:
-    parts = ("at", "low", "high")
-    results = tuple((name, tuple(shape)) for name, shape in meta.pop("results"))
-    operands = tuple(layout(o) for o in meta.pop("operands"))
-    samples = {name: tuple(found[f"{number}.{name}.{p}"] for p in parts) for name, _ in results}
-    return Case(**meta, operands=operands, results=results, samples=samples)
-
-
-def load_kernels(folder: Path) -> Callable[[str], Launcher]:
-    """Launchers by kernel name, out of a generated folder."""
-    package = "specc_generated_triton"
-    _module(package, folder / "triton" / "__init__.py", [str(folder / "triton")])
-
-    def launcher(name: str) -> Launcher:
-        full = f"{package}.{name}"
-        module = sys.modules.get(full) or _module(full, folder / "triton" / f"{name}.py", None)
-        found: Launcher = getattr(module, name)
-        return found
+    def launcher(case: Case, target: str) -> Launcher:
+        found: Launcher
+        if target == "cuda":
+            found = gpu_cuda.launcher(case, folder / case.spec, device)
+            return found
+        package = f"specc_generated_{case.spec}"
+        here = folder / case.spec / "triton"
+        if package not in sys.modules:
+            _module(package, here / "__init__.py", [str(here)])
+        full = f"{package}.{case.kernel}"
+        found = getattr(sys.modules.get(full) or _module(full, here / f"{case.kernel}.py", None), case.kernel)
+        return found  # noqa: RET504
 
     return launcher
 
@@ -111,9 +101,9 @@ def _module(name: str, path: Path, search: list[str] | None) -> ModuleType:
     return module
 
 
-def check(case: Case, call: Launcher, tensors: Sequence[torch.Tensor]) -> Row:
+def check(case: Case, call: Launcher, tensors: Sequence[torch.Tensor], target: str = TARGETS[0]) -> Row:
     """Runs a launcher once and compares the sampled elements. A launcher that raises is wrong."""
-    row = Row(case)
+    row = Row(case, target)
     small = [t for t in tensors if t.numel() <= SMALL]
     before = [t.clone() for t in small]
     try:
@@ -121,24 +111,23 @@ def check(case: Case, call: Launcher, tensors: Sequence[torch.Tensor]) -> Row:
     except Exception as error:  # any failure of one launcher is its row; the table goes on
         row.fail(f"{type(error).__name__}: {error}".splitlines()[0][:120])
         return row
-    for (name, _), result in zip(case.results, results, strict=True):
-        compare(row, result, *case.samples[name])
+    for r, result in zip(case.results, results, strict=True):
+        compare(row, result, *case.samples[r.name])
         if bool(torch.isnan(result).any()):
-            row.fail(f"{name} has elements that were not written, or NaN")
+            row.fail(f"{r.name} has elements that were not written, or NaN")
     if not all(torch.equal(a, b) for a, b in zip(before, small, strict=True)):
         row.fail("an operand was changed")
     return row
 
 
 def launch(case: Case, call: Launcher, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """The results; a single one is written over NaN."""
-    device, dtype = tensors[0].device, getattr(torch, case.dtype)
-    out = {}
-    if len(case.results) == 1:
-        out["out"] = torch.full(case.results[0][1], float("nan"), dtype=dtype, device=device)
-    found = call(*tensors, **out)
-    synchronize(device)
-    return found if isinstance(found, tuple) else (found,)
+    """The results, written over NaN."""
+    out = gpu_cuda.empty(case, tensors[0].device)
+    for result in out:
+        result.fill_(float("nan"))
+    call(*tensors, out=out if len(out) > 1 else out[0])
+    synchronize(tensors[0].device)
+    return out
 
 
 def compare(row: Row, result: torch.Tensor, at: Any, low: Any, high: Any) -> None:
@@ -187,34 +176,35 @@ def _once(call: Callable[[], Any], device: torch.device) -> float:
     return float(begin.elapsed_time(end)) / 1e3
 
 
-def time_case(row: Row, call: Launcher, tensors: Sequence[torch.Tensor], deadline: float) -> None:
-    """Times the kernel, then what a person would write in torch, eager and compiled, while there is time."""
-    device = tensors[0].device
-    row.times["specc"] = seconds(lambda: call(*tensors), device)
+def time_rivals(row: Row, names: Sequence[str], tensors: Sequence[torch.Tensor]) -> None:
+    """Times what a person would write in torch: "eager", "compiled"."""
     other = rival(row.case.op, row.case.constants)
     if other is None:
         return
-    for name, run in (("eager", other), ("compiled", torch.compile(other, dynamic=False))):
-        if time.monotonic() > deadline:
-            return
+    for name in names:
+        run = other if name == "eager" else torch.compile(other, dynamic=False)
         try:
-            row.times[name] = seconds(lambda run=run: run(*tensors), device)  # type: ignore[misc]
+            row.times[name] = seconds(partial(run, *tensors), tensors[0].device)
         except Exception as error:  # a rival that cannot run or compile here is a note, not a failure
             row.note = row.note or f"torch {name}: {type(error).__name__}"
 
 
 def traffic(case: Case) -> float:
     """Bytes of all operands and results."""
-    width = torch.empty(0, dtype=getattr(torch, case.dtype)).element_size()
-    read = sum(float(np.prod(o.shape)) * (width if o.kind == "real" else 8) for o in case.operands)
-    return read + width * sum(float(np.prod(shape)) for _, shape in case.results)
+    types = {"index": 8, "places": 8}
+    read = sum(np.prod(o.shape) * (types.get(o.kind) or _width(o.dtype or case.dtype)) for o in case.operands)
+    return float(read + sum(np.prod(r.shape) * _width(r.dtype) for r in case.results))
+
+
+def _width(dtype: str) -> int:
+    return torch.empty(0, dtype=getattr(torch, dtype)).element_size()
 
 
 def line(row: Row) -> list[str]:
     """One line of the table. GB/s counts every operand and result once; `eager` and `compiled` are their times over
     the kernel's."""
     case, spent = row.case, row.times.get("specc")
-    cells = [case.kernel, case.label, str(row.checked), str(row.wrong), f"{row.used:.2f}"]
+    cells = [case.spec, case.kernel, row.target, case.label, str(row.checked), str(row.wrong), f"{row.used:.2f}"]
     if spent is None:
         return [*cells, *["-"] * 5]
     speed = [f"{spent * 1e6:.1f}", f"{traffic(case) / spent / 1e9:.0f}", f"{case.flops / spent / 1e12:.1f}"]
@@ -226,41 +216,106 @@ def print_table(rows: Sequence[Row]) -> None:
     lines = [COLUMNS, *map(line, rows)]
     widths = [max(len(cells[n]) for cells in lines) for n in range(len(COLUMNS))]
     for cells, note in zip(lines, ["", *(r.note for r in rows)], strict=True):
-        padded = [c.ljust(w) if n < 2 else c.rjust(w) for n, (c, w) in enumerate(zip(cells, widths, strict=True))]
+        padded = [c.ljust(w) if n < 4 else c.rjust(w) for n, (c, w) in enumerate(zip(cells, widths, strict=True))]
         print("  ".join([*padded, note]).rstrip())
 
 
-def run(cases: Sequence[Case], launcher: Callable[[str], Launcher], device: torch.device, deadline: float) -> int:
-    """Checks all cases, then times those that are right while there is time; prints the table."""
-    rows = []
-    for case in cases:
+def start(cases: Path, generated: Path, device: str) -> Work:
+    """What a process that checks does: a task in, its row out, and whether the GPU still answers this process."""
+    where = torch.device(device)
+    known, launchers = read_cases(cases), load_kernels(generated, where)
+    return lambda task: try_task(known, launchers, where, task)
+
+
+def try_task(cases: Sequence[Case], launchers: Launchers, device: torch.device, task: Task) -> tuple[Row, bool]:
+    """The row of a task, and whether the GPU still answers."""
+    case, target = cases[task[0]], task[1]
+    try:
         tensors = [torch_operand(o, case.dtype, device) for o in case.operands]
-        rows.append(check(case, launcher(case.kernel), tensors))
-        print(f"{case.kernel} {case.label}: {'wrong' if rows[-1].wrong else 'right'}", file=sys.stderr)
-    for row in rows:
-        if row.case.timed and not row.wrong and time.monotonic() < deadline:
-            tensors = [torch_operand(o, row.case.dtype, device) for o in row.case.operands]
-            time_case(row, launcher(row.case.kernel), tensors, deadline)
-    print_table(rows)
-    wrong = sum(1 for r in rows if r.wrong)
-    print(f"{len(rows) - wrong} right, {wrong} wrong")
-    return 1 if wrong else 0
+        row = check(case, launchers(case, target), tensors, target)
+    except Exception as error:  # a kernel that cannot be loaded, or a GPU without enough memory, is its row
+        row = Row(case, target)
+        row.fail(f"{type(error).__name__}: {error}".splitlines()[0][:120])
+    try:
+        synchronize(device)
+    except RuntimeError:
+        return row, False
+    return row, True
+
+
+def check_all(
+    cases: Sequence[Case], begin: Callable[..., Work], arguments: Sequence[Any], workers: int, deadline: float
+) -> dict[Task, Row]:
+    """The rows of all tasks that were done by `deadline`, in the order of the cases."""
+    tasks = [(n, target) for n in range(len(cases)) for target in TARGETS]
+    rows: dict[Task, Row] = {}
+    for task, row, failure in spread(tasks, begin, arguments, workers, deadline, PATIENCE):
+        if row is None:
+            row = Row(cases[task[0]], task[1])
+            row.fail(failure)
+        rows[task] = row
+        said = f"wrong: {row.note}" if row.wrong else "right"
+        print(f"{row.case.spec} {row.case.kernel} {row.target} {row.case.label}: {said}", file=sys.stderr, flush=True)
+    return {task: rows[task] for task in tasks if task in rows}
+
+
+def time_all(rows: Mapping[Task, Row], launchers: Launchers, device: torch.device, deadline: float) -> None:
+    """Times the right ones of both targets and eager torch, kernel by kernel; then what torch compiles, which takes
+    longest, while there is time."""
+    groups: dict[int, list[Row]] = {}
+    for (number, _), row in rows.items():
+        if row.case.timed and not row.wrong:
+            groups.setdefault(number, []).append(row)
+    for names in (("specc", "eager"), ("compiled",)):
+        for group in groups.values():
+            if time.monotonic() > deadline:
+                return
+            tensors = [torch_operand(o, group[0].case.dtype, device) for o in group[0].case.operands]
+            for row in group if "specc" in names else ():
+                call = launchers(row.case, row.target)
+                row.times["specc"] = seconds(partial(call, *tensors), device)
+            time_rivals(group[0], [n for n in names if n != "specc"], tensors)
+            for row in group[1:]:
+                row.times = {**group[0].times, **{n: t for n, t in row.times.items() if n == "specc"}}
+
+
+def finish(cases: Sequence[Case], rows: Mapping[Task, Row]) -> int:
+    """Prints the table, and what was not checked. The exit status."""
+    print_table(list(rows.values()))
+    missing = [(c, t) for n, c in enumerate(cases) for t in TARGETS if (n, t) not in rows]
+    for case, target in missing:
+        print(f"not checked: {case.spec} {case.kernel} {target} {case.label}")
+    wrong = sum(1 for r in rows.values() if r.wrong)
+    print(f"{len(rows) - wrong} right, {wrong} wrong, {len(missing)} not checked")
+    return 1 if wrong else 3 if missing else 0
+
+
+def processes() -> int:
+    """How many processes check at once."""
+    free, _ = torch.cuda.mem_get_info()
+    return max(1, min(8, (os.cpu_count() or 1) - 1, free // WORKER_BYTES))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Check and time generated Triton kernels on this machine's GPU.")
-    parser.add_argument("--generated", type=Path, default=Path("generated/gemma4"))
+    parser = argparse.ArgumentParser(description="Check and time generated kernels on this machine's GPU.")
+    parser.add_argument("--generated", type=Path, default=Path("generated"))
     parser.add_argument("--cases", type=Path, default=Path(__file__).parent / "gpu_cases.npz")
-    parser.add_argument("--seconds", type=float, default=270.0, help="stop timing after so long; checks come first")
+    parser.add_argument("--seconds", type=float, default=470.0, help="be done after so long; checks come first")
     options = parser.parse_args(arguments)
-    deadline = time.monotonic() + options.seconds
+    begin = time.monotonic()
     if not torch.cuda.is_available():
         print("torch sees no GPU here", file=sys.stderr)
         return 2
     import triton
 
-    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}")
-    return run(read_cases(options.cases), load_kernels(options.generated), torch.device("cuda"), deadline)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}", flush=True)
+    cases, device = read_cases(options.cases), torch.device("cuda", torch.cuda.current_device())
+    given = (options.cases, options.generated, str(device))
+    rows = check_all(cases, start, given, processes(), begin + CHECKING * options.seconds)
+    checked = time.monotonic()
+    time_all(rows, load_kernels(options.generated, device), device, begin + options.seconds - PATIENCE / 3)
+    print(f"checked in {checked - begin:.0f} s, timed in {time.monotonic() - checked:.0f} s")
+    return finish(cases, rows)
 
 
 if __name__ == "__main__":

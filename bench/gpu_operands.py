@@ -23,8 +23,9 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Layout:
-    """`kind`: "real", "index" (below `top`), or "places" (the numbers of `places`, repeated). Reals have `bits` bits
-    and lie between -2^(1 - shift) and 2^(1 - shift); with `tail`, only so many at the end of a row are not 0."""
+    """`kind`: "real", "unit", "index" (below `top`), or "places" (the numbers of `places`, repeated). Reals have `bits`
+    bits and lie between -2^(1 - shift) and 2^(1 - shift); with `tail`, only so many at the end of a row are not 0.
+    Units lie between ½ and 1, 1 included. `dtype`: how reals are stored, if not in the storage type of the case."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,6 +36,7 @@ class Layout:
     tail: int = 0
     top: int = 0
     places: tuple[int, ...] = ()
+    dtype: str = ""
 
     @property
     def overlapping(self) -> bool:
@@ -70,6 +72,8 @@ def mixed(number: Any, seed: int) -> Any:
 
 def reals(words: Any, places: Any, o: Layout) -> Any:
     """Binary fractions out of random words at `places` of the buffer."""
+    if o.kind == "unit":
+        return 1 - (words & ((1 << (o.bits - 1)) - 1)) / float(1 << o.bits)
     values = ((words & ((1 << o.bits) - 1)) - (1 << (o.bits - 1))) / float(1 << (o.bits - 2 + o.shift))
     return values * (places % o.shape[-1] >= o.shape[-1] - o.tail) if o.tail else values
 
@@ -90,7 +94,7 @@ def numpy_operand(o: Layout) -> np.ndarray[Any, np.dtype[Any]]:
 
 
 def torch_operand(o: Layout, dtype: str, device: torch.device) -> torch.Tensor:
-    """The same values, stored in `dtype` and contiguous."""
+    """The same values, contiguous and stored in `dtype`, or in the operand's own."""
     if o.kind == "places":
         return torch.as_tensor(np.resize(np.array(o.places, dtype=np.int64), o.shape), device=device)
     places = torch.arange(o.length, dtype=torch.int64, device=device)
@@ -98,7 +102,7 @@ def torch_operand(o: Layout, dtype: str, device: torch.device) -> torch.Tensor:
     if o.kind == "index":
         found: torch.Tensor = (words % o.top).reshape(o.shape)
         return found
-    buffer: torch.Tensor = reals(words, places, o).to(getattr(torch, dtype))
+    buffer: torch.Tensor = reals(words, places, o).to(getattr(torch, o.dtype or dtype))
     if o.overlapping:
         return buffer.as_strided(o.shape, o.strides).contiguous()
     return buffer.reshape(o.shape)

@@ -21,6 +21,10 @@ def _norm(c: Mapping[str, float]) -> Rival:
     return lambda x, w: F.rms_norm(x, x.shape[-1:], w, c["eps"])
 
 
+def _offset_norm(c: Mapping[str, float]) -> Rival:
+    return lambda x, w: F.rms_norm(x, x.shape[-1:], 1 + w, c["eps"])
+
+
 def _unit_norm(c: Mapping[str, float]) -> Rival:
     return lambda x: F.rms_norm(x, x.shape[-1:], None, c["eps"])
 
@@ -55,6 +59,18 @@ def _silu_mul(c: Mapping[str, float]) -> Rival:
     return act
 
 
+def _gate(c: Mapping[str, float]) -> Rival:
+    return lambda x, g: x * torch.sigmoid(g)
+
+
+def _l2norm(c: Mapping[str, float]) -> Rival:
+    return lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + c["eps"])
+
+
+def _scaled(c: Mapping[str, float]) -> Rival:
+    return lambda x: c["mul"] * x
+
+
 def _residual(c: Mapping[str, float]) -> Rival:
     def add(x: Tensor, h: Tensor, s: Tensor | None = None) -> Tensor:
         y = x + h * c["r"] if c.get("r", 1) != 1 else x + h
@@ -64,7 +80,11 @@ def _residual(c: Mapping[str, float]) -> Rival:
 
 
 def _embed(c: Mapping[str, float]) -> Rival:
-    return lambda tokens, w: F.embedding(tokens, w) * c.get("mul", 1.0)
+    def embed(tokens: Tensor, w: Tensor) -> Tensor:
+        rows = F.embedding(tokens, w)
+        return c.get("mul", 1.0) * (F.rms_norm(rows, rows.shape[-1:], None, c["eps"]) if c.get("norm") else rows)
+
+    return embed
 
 
 def _rope(c: Mapping[str, float]) -> Rival:
@@ -113,7 +133,11 @@ def _decode(c: Mapping[str, float]) -> Rival:
 
 RIVALS: Mapping[str, Callable[[Mapping[str, float]], Rival]] = {
     "rmsnorm": _norm,
+    "rmsnormOffset": _offset_norm,
     "rmsnormUnit": _unit_norm,
+    "l2norm": _l2norm,
+    "scaled": _scaled,
+    "sigmoidGate": _gate,
     "linear": _linear,
     "lmHead": _head,
     "geluMul": _gelu_mul,

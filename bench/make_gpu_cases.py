@@ -1,16 +1,15 @@
 """Makes the cases that gpu_check.py carries to a GPU: shapes, and for sampled results the interval a kernel must hit.
 
-python bench/make_gpu_cases.py [specs/gemma4.spec] [--out bench/gpu_cases.npz]
+python bench/make_gpu_cases.py [SPEC…] [--out bench/gpu_cases.npz]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,21 @@ import numpy as np
 
 from specc import pipeline
 from specc.bounds import bound, store_interval
-from specc.bounds import triton as triton_numerics
+from specc.evidence.case import Case
 from specc.evidence.draw import gathered_extent
-from specc.evidence.execute import storage
+from specc.evidence.execute import CudaExecutor, TritonExecutor
+from specc.evidence.recurrent import part_of
 from specc.evidence.tables import table_values
 from specc.ir import NodeVariant, Phase
-from specc.kernels import Attention, Contraction, Kernel, Operand
+from specc.kernels import Attention, Contraction, Kernel, Operand, Recurrent
 from specc.ops import Expr, Formula, FormulaEquation, FormulaTensor, Num, Size, Sort
 from specc.oracle import evaluate
+from specc.resources import shipped
+from specc.targets.cuda.names import namespace
 
 sys.path.insert(0, str(Path(__file__).parent))
+from gpu_cases import write_cases  # noqa: E402
+from gpu_launches import launches, tables  # noqa: E402
 from gpu_operands import Layout, numpy_operand  # noqa: E402
 
 Sizes = dict[str, int]
@@ -59,12 +63,24 @@ def plans(kernel: Kernel) -> tuple[Plan, ...]:
             ({"T": 70, "L": 70}, "float32", tuple(range(70)), False),
             ({"T": 4096, "L": 4096}, "bfloat16", tuple(range(4096)), True),
         )
+    if kernel.sizes[0] == "B":
+        return _thrice("B", 3, 17, 256)
+    if isinstance(s, Recurrent):
+        return _thrice("T", 7, 40, 256)
     wide = isinstance(s, Contraction) and isinstance(s.columns.extent, Num) and s.columns.extent.value > WIDE
     places = (0, 1, 131_071, 262_143)
     return (
         ({"T": 7}, "bfloat16", places, isinstance(s, Contraction)),
         ({"T": 65}, "float32", places, False),
         ({"T": 512 if wide else 4096}, "bfloat16", places, True),
+    )
+
+
+def _thrice(size: str, few: int, long: int, many: int) -> tuple[Plan, ...]:
+    return (
+        ({size: few}, "bfloat16", (0,), False),
+        ({size: long}, "float32", (0,), False),
+        ({size: many}, "bfloat16", (0,), True),
     )
 
 
@@ -75,7 +91,8 @@ def layouts(kernel: Kernel, sizes: Mapping[str, int], dtype: str, places: tuple[
     for operand in (o for o in kernel.operands if not o.output):
         shape, seed = _shape(operand, sizes), zlib.crc32(operand.name.encode()) & 0xFFFF
         if operand.sort is Sort.REAL:
-            yield _real(operand.name, shape, seed, operand.name in narrow, dtype == "float32")
+            found = _real(operand.name, shape, seed, operand.name in narrow, dtype == "float32")
+            yield replace(found, dtype=operand.stored(dtype), kind=_kind(kernel, operand))
         elif (top := gathered_extent(kernel, operand.name)) is not None:
             yield Layout(operand.name, shape, "index", seed, top=top)
         else:
@@ -88,9 +105,18 @@ def _real(name: str, shape: tuple[int, ...], seed: int, narrow: bool, long: bool
     return Layout(name, shape, "real", seed, shift=1 if narrow else 0, bits=LONG_BITS, tail=TERMS if narrow else 0)
 
 
+def _kind(kernel: Kernel, operand: Operand) -> str:
+    """Decays and rates of a recurrence are units."""
+    s = kernel.schedule
+    return "unit" if isinstance(s, Recurrent) and part_of(s, operand.name) in ("decay", "rate") else "real"
+
+
 def _narrow(kernel: Kernel) -> Sequence[Any]:
-    """Operands of small values, so that scores stay a few units and a soft cap does not saturate."""
+    """Operands of small values, so that scores stay a few units, a soft cap does not saturate, and keys are not longer
+    than 1."""
     match kernel.schedule:
+        case Recurrent(loads=loads) as r:
+            return [a for a in loads if part_of(r, a.operand) == "key"]
         case Attention(q=q):
             return (q,)
         case Contraction(a_loads=loads):
@@ -102,25 +128,27 @@ def _shape(operand: Operand, sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(_extent(d, sizes) for d in operand.dims)
 
 
-def case(kernel: Kernel, node: NodeVariant, plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What gpu_check.py needs of a case: values for JSON, and arrays by `RESULT.at`, `.low`, `.high`."""
-    sizes, dtype, places, timed = plan
-    sizes = {**sizes, **_extra(kernel, node)}
-    operands = list(layouts(kernel, sizes, dtype, places))
-    results = [(o.name, _shape(o, sizes)) for o in kernel.operands if o.output]
-    arrays = intervals(kernel, {o.name: numpy_operand(o) for o in operands}, sizes, dtype, dict(results))
-    meta = {
+def case(spec: str, space: str, kernel: Kernel, node: NodeVariant, plan: Plan) -> dict[str, Any]:
+    """What gpu_check.py needs of a case, but for its samples, as values for JSON. `space`: namespace of CUDA files."""
+    given, dtype, places, timed = plan
+    sizes = {**given, **_extra(kernel, node)}
+    results = [(o.name, _shape(o, sizes), o.stored(dtype)) for o in kernel.operands if o.output]
+    planned, workspace = launches(kernel, space, {n: sizes[n] for n in kernel.sizes}, dtype)
+    return {
+        "spec": spec,
         "kernel": kernel.name,
         "op": kernel.op,
+        "schedule": kernel.schedule_name,
         "dtype": dtype,
-        "sizes": {n: v for n, v in sizes.items() if n in kernel.sizes},
-        "operands": [asdict(o) for o in operands],
+        "sizes": {n: sizes[n] for n in kernel.sizes},
+        "operands": [asdict(o) for o in layouts(kernel, sizes, dtype, places)],
         "results": results,
         "constants": constants(node),
         "flops": flops(kernel, sizes, places, node),
         "timed": timed,
+        "launches": planned,
+        "workspace": workspace,
     }
-    return meta, arrays
 
 
 def _extra(kernel: Kernel, node: NodeVariant) -> Sizes:
@@ -134,26 +162,26 @@ def _dims(kernel: Kernel, formula: Formula) -> list[Expr]:
     return [d for o in kernel.operands if not o.output for d in formula.tensor(o.name).dims]
 
 
-def intervals(
-    kernel: Kernel, operands: Mapping[str, Any], sizes: Sizes, dtype: str, shapes: Mapping[str, tuple[int, ...]]
-) -> dict[str, Any]:
-    """Sampled places of every result, and the interval of what may be stored there."""
-    rng = np.random.default_rng(0)
+def intervals(kernel: Kernel, meta: Mapping[str, Any]) -> dict[str, tuple[list[Any], Any, Any]]:
+    """For every result the sampled places on each axis, and the intervals of what may be stored there: within the wider
+    of the two targets' bounds."""
+    rng, dtype, known = np.random.default_rng(0), meta["dtype"], meta["sizes"]
+    shapes = {name: shape for name, shape, _ in meta["results"]}
+    operands = {o["name"]: numpy_operand(Layout(**o)) for o in meta["operands"]}
     at = {}
     for q in kernel.formula.equations:
         extents = zip(q.indices, shapes[q.tensor.name], strict=True)
         at[q.tensor.name] = {v: picked(n, len(q.indices), rng) for v, n in extents}
-    tables = {t.name: table_values(t) for t in kernel.tables}
-    known = {n: v for n, v in sizes.items() if n in kernel.sizes}
     oracle = evaluate(kernel.formula, operands, known, at)
-    limits = bound(kernel.lowered, {**operands, **tables}, triton_numerics(storage(kernel, dtype)), known, at)
-    arrays: dict[str, Any] = {}
-    for name, chosen in at.items():
-        low, high = store_interval(oracle[name], limits[name].error, dtype)
-        grid = np.stack(np.meshgrid(*chosen.values(), indexing="ij"), axis=-1)
-        arrays[f"{name}.at"] = grid.reshape(-1, grid.shape[-1])
-        arrays |= {f"{name}.low": low.ravel(), f"{name}.high": high.ravel()}
-    return arrays
+    inputs = {**operands, **{t.name: table_values(t) for t in kernel.tables}}
+    one = Case(dtype, tuple(known.items()))
+    numerics = [target.numerics(kernel, one) for target in (TritonExecutor(), CudaExecutor())]
+    limits = [bound(kernel.lowered, inputs, n, known, at) for n in numerics]
+    found = {}
+    for name, _, stored in meta["results"]:
+        error = np.maximum(*(limit[name].error for limit in limits))
+        found[name] = (list(at[name].values()), *store_interval(oracle[name], error, stored))
+    return found
 
 
 def picked(extent: int, rank: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -162,9 +190,11 @@ def picked(extent: int, rank: int, rng: np.random.Generator) -> np.ndarray[Any, 
 
 
 def constants(node: NodeVariant) -> dict[str, float]:
-    """The numbers among the constants of a node."""
+    """The numbers among the constants of a node; what is so or not is 1 or 0."""
     given = {p.name: p.default for p in node.op.params if p.default is not None} | dict(node.constants)
-    return {n: _value(v) for n, v in sorted(given.items()) if not isinstance(v, str | bool)}
+    return {
+        n: float(v) if isinstance(v, bool) else _value(v) for n, v in sorted(given.items()) if not isinstance(v, str)
+    }
 
 
 def _value(e: Expr) -> float:
@@ -189,26 +219,39 @@ def _extent(e: Expr, sizes: Mapping[str, int]) -> int:
     return int(e.value) if isinstance(e, Num) else sizes[e.name] if isinstance(e, Size) else 1
 
 
-def bundle(path: Path) -> dict[str, Any]:
-    """All cases of a spec."""
-    model = pipeline.load(path)
-    metas: list[dict[str, Any]] = []
-    arrays: dict[str, Any] = {}
-    for lowered in pipeline.lower(model):
-        for kernel, plan in ((k, p) for k in lowered.kernels for p in plans(k)):
-            meta, found = case(kernel, lowered.node, plan)
-            arrays |= {f"{len(metas)}.{name}": value for name, value in found.items()}
-            metas.append(meta)
-            print(f"{kernel.name} {plan[0]} {plan[1]}", file=sys.stderr)
-    return {"meta": np.array(json.dumps(metas)), **arrays}
+def bundle(specs: Sequence[Path], out: Path) -> None:
+    """Writes all cases of all kernels; of a kernel that only has another name, the first."""
+    cases: list[dict[str, Any]] = []
+    samples: list[dict[str, tuple[list[Any], Any, Any]]] = []
+    numbers: list[Any] = []
+    known: dict[tuple[Kernel, int], int] = {}
+    for path in specs:
+        model = pipeline.load(path)
+        space = namespace(model)
+        for lowered in pipeline.lower(model):
+            for kernel in lowered.kernels:
+                same = replace(kernel, name="", keys=())
+                repeats = (same, 0) in known
+                own = tables(kernel, space)
+                for n, plan in enumerate(plans(kernel)[: 1 if repeats else None]):
+                    meta = case(path.stem, space, kernel, lowered.node, plan)
+                    if (same, n) not in known:
+                        known[same, n] = len(samples)
+                        samples.append(intervals(kernel, meta))
+                    places = {name: len(numbers) + at for at, name in enumerate(own)}
+                    more = {"repeats": repeats, "plan": n, "tables": places, "samples": known[same, n]}
+                    cases.append({**meta, **more})
+                    print(f"{path.stem} {kernel.name} {plan[0]} {plan[1]}", file=sys.stderr, flush=True)
+                numbers += own.values()
+    write_cases(out, cases, samples, numbers)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Make the cases of gpu_check.py.")
-    parser.add_argument("spec", type=Path, nargs="?", default=Path("specs/gemma4.spec"))
+    parser.add_argument("specs", type=Path, nargs="*", default=sorted(shipped("specs").glob("*.spec")))
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "gpu_cases.npz")
     options = parser.parse_args()
-    np.savez_compressed(options.out, **bundle(options.spec))
+    bundle(options.specs, options.out)
 
 
 if __name__ == "__main__":

@@ -1,29 +1,31 @@
 from __future__ import annotations
 
 import ast
-import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import specc
-from specc.ir import Model
+from specc.ir import Model, NodeVariant
+from specc.kernels import Kernel
 from specc.lowered import lower_each
-from specc.oracle import evaluate
 from specc.resources import shipped
 
 BENCH = Path(__file__).parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
+import gpu_cases  # noqa: E402
 import gpu_check  # noqa: E402
 import make_gpu_cases  # noqa: E402
+from gpu_cases import Case  # noqa: E402
 from gpu_operands import Layout, numpy_operand, torch_operand  # noqa: E402
 from gpu_rivals import rival  # noqa: E402
 
+SPACE = "few"
 CPU = torch.device("cpu")
 PLANS: dict[str, tuple[make_gpu_cases.Plan, ...]] = {
     "post_ffn_norm": (({"T": 5}, "bfloat16", (0,), False), ({"T": 3}, "float32", (0,), False)),
@@ -44,22 +46,33 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def cases(model: Model, tmp_path_factory: pytest.TempPathFactory) -> list[gpu_check.Case]:
-    metas: list[dict[str, Any]] = []
-    arrays: dict[str, Any] = {}
-    for path, plans in PLANS.items():
-        node = model.variants(path)[0]
-        for kernel in lower_each(model, [node])[0].kernels:
-            for plan in plans:
-                meta, found = make_gpu_cases.case(kernel, node, plan)
-                arrays |= {f"{len(metas)}.{name}": value for name, value in found.items()}
-                metas.append(meta)
-    path_ = tmp_path_factory.mktemp("cases") / "cases.npz"
-    np.savez(path_, meta=np.array(json.dumps(metas)), **arrays)
-    return gpu_check.read_cases(path_)
+def kernels(model: Model) -> dict[str, tuple[Kernel, NodeVariant]]:
+    nodes = [model.variants(path)[0] for path in PLANS]
+    return {k.name: (k, x.node) for x in lower_each(model, nodes) for k in x.kernels}
 
 
-def stand_in(case: gpu_check.Case, spoil: Callable[[torch.Tensor], torch.Tensor] = lambda y: y) -> gpu_check.Launcher:
+@pytest.fixture(scope="module")
+def bundled(kernels: dict[str, tuple[Kernel, NodeVariant]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cases") / "cases.npz"
+    metas, samples, tables = [], [], []
+    for kernel, node in kernels.values():
+        own = make_gpu_cases.tables(kernel, SPACE)
+        for n, plan in enumerate(PLANS[node.path]):
+            places = {name: len(tables) + at for at, name in enumerate(own)}
+            more = {"repeats": False, "plan": n, "tables": places, "samples": len(samples)}
+            metas.append({**make_gpu_cases.case("gemma4", SPACE, kernel, node, plan), **more})
+            samples.append(make_gpu_cases.intervals(kernel, metas[-1]))
+        tables += own.values()
+    gpu_cases.write_cases(path, metas, samples, tables)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cases(bundled: Path) -> list[Case]:
+    return gpu_cases.read_cases(bundled)
+
+
+def stand_in(case: Case, spoil: Callable[[torch.Tensor], torch.Tensor] = lambda y: y) -> gpu_check.Launcher:
     """A launcher made of torch functions in float64, rounded once; `spoil` makes it a wrong one."""
     right = rival(case.op, case.constants)
     assert right is not None
@@ -71,11 +84,11 @@ def stand_in(case: gpu_check.Case, spoil: Callable[[torch.Tensor], torch.Tensor]
     return launch
 
 
-def operands(case: gpu_check.Case) -> list[torch.Tensor]:
+def operands(case: Case) -> list[torch.Tensor]:
     return [torch_operand(o, case.dtype, CPU) for o in case.operands]
 
 
-def test_right_results_pass_at_every_sampled_place(cases: list[gpu_check.Case]) -> None:
+def test_right_results_pass_at_every_sampled_place(cases: list[Case]) -> None:
     assert len(cases) == 10
     for case in cases:
         row = gpu_check.check(case, stand_in(case), operands(case))
@@ -84,12 +97,12 @@ def test_right_results_pass_at_every_sampled_place(cases: list[gpu_check.Case]) 
 
 
 @pytest.mark.parametrize("spoil", [lambda y: y * 1.02, lambda y: -y, lambda y: y.roll(1, -1), lambda y: y.roll(1, 0)])
-def test_wrong_results_fail(cases: list[gpu_check.Case], spoil: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def test_wrong_results_fail(cases: list[Case], spoil: Callable[[torch.Tensor], torch.Tensor]) -> None:
     for case in cases:
         assert gpu_check.check(case, stand_in(case, spoil), operands(case)).wrong, case.kernel
 
 
-def test_products_in_a_shorter_type_fail_in_float32(cases: list[gpu_check.Case]) -> None:
+def test_products_in_a_shorter_type_fail_in_float32(cases: list[Case]) -> None:
     found = [c for c in cases if c.dtype == "float32" and c.op in ("lmHead", "slidingGQA", "slidingDecodeGQA")]
     assert len(found) == 3
     for case in found:
@@ -104,7 +117,7 @@ def test_products_in_a_shorter_type_fail_in_float32(cases: list[gpu_check.Case])
             assert row.wrong, case.label
 
 
-def test_elements_that_are_not_written_fail(cases: list[gpu_check.Case]) -> None:
+def test_elements_that_are_not_written_fail(cases: list[Case]) -> None:
     case = cases[0]
 
     def lazy(*tensors: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -116,7 +129,7 @@ def test_elements_that_are_not_written_fail(cases: list[gpu_check.Case]) -> None
     assert row.wrong
 
 
-def test_a_changed_operand_and_an_exception_fail(cases: list[gpu_check.Case]) -> None:
+def test_a_changed_operand_and_an_exception_fail(cases: list[Case]) -> None:
     case = cases[0]
 
     def in_place(*tensors: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
@@ -131,48 +144,46 @@ def test_a_changed_operand_and_an_exception_fail(cases: list[gpu_check.Case]) ->
     assert gpu_check.check(case, broken, operands(case)).note == "RuntimeError: illegal address"
 
 
+def right_worker(path: Path, wrong: str = "") -> gpu_check.Work:
+    """Checks launchers made of torch functions, on the CPU; that of the kernel `wrong` is wrong in CUDA."""
+    known = gpu_cases.read_cases(path)
+
+    def launcher(case: Case, target: str) -> gpu_check.Launcher:
+        return stand_in(case, (lambda y: -y) if (case.kernel, target) == (wrong, "cuda") else (lambda y: y))
+
+    return lambda task: gpu_check.try_task(known, launcher, CPU, task)
+
+
+@pytest.mark.parametrize("wrong", ["", "post_ffn_norm"])
 def test_the_run_prints_one_table_and_its_status(
-    cases: list[gpu_check.Case], capsys: pytest.CaptureFixture[str]
+    cases: list[Case], bundled: Path, wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kernels = {c.kernel: c for c in cases}
-    right: Callable[[str], gpu_check.Launcher] = lambda name: stand_in(kernels[name])  # noqa: E731
-    assert gpu_check.run(cases, right, CPU, deadline=0.0) == 0
+    rows = gpu_check.check_all(cases, right_worker, (bundled, wrong), 1, time.monotonic() + 120)
+    status = gpu_check.finish(cases, rows)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == gpu_check.COLUMNS
-    assert len(lines) == len(cases) + 2 and lines[-1] == "10 right, 0 wrong"
-    wrong: Callable[[str], gpu_check.Launcher] = lambda name: stand_in(kernels[name], lambda y: -y)  # noqa: E731
-    assert gpu_check.run(cases, wrong, CPU, deadline=0.0) == 1
+    assert lines[0].split() == gpu_check.COLUMNS and len(lines) == 2 * len(cases) + 2
+    bad = sum(c.kernel == wrong for c in cases)
+    assert (status, lines[-1]) == (int(bad > 0), f"{20 - bad} right, {bad} wrong, 0 not checked")
+    assert {line.split()[2] for line in lines[1:-1] if " 0  " not in line} == ({"cuda"} if wrong else set())
 
 
-@pytest.fixture(scope="module")
-def bundle() -> list[gpu_check.Case]:
-    """The cases that are committed."""
-    return gpu_check.read_cases(BENCH / "gpu_cases.npz")
+def test_what_time_did_not_allow_is_named(cases: list[Case], capsys: pytest.CaptureFixture[str]) -> None:
+    call = stand_in(cases[0])
+    rows = {(0, "triton"): gpu_check.check(cases[0], call, operands(cases[0]))}
+    assert gpu_check.finish(cases[:1], rows) == 3
+    assert f"not checked: gemma4 {cases[0].kernel} cuda {cases[0].label}" in capsys.readouterr().out
 
 
-def test_the_bundle_is_of_the_kernels_that_are_generated(bundle: list[gpu_check.Case]) -> None:
-    lowered = lower_each(specc.load(shipped("specs") / "gemma4.spec").model)
-    kernels = {k.name: k for x in lowered for k in x.kernels}
-    assert {c.kernel for c in bundle} == kernels.keys()
-    for case in bundle:
-        kernel = kernels[case.kernel]
-        sizes = {**case.sizes}
-        shapes = {o.name: tuple(make_gpu_cases._extent(d, sizes) for d in o.dims) for o in kernel.operands}
-        assert {o.name: o.shape for o in case.operands} | dict(case.results) == shapes
-    assert {c.kernel for c in bundle if c.timed} == kernels.keys()
-
-
-@pytest.mark.parametrize("kernel", ["post_ffn_norm", "mlp_act", "attn_core_sliding_decode", "attn_core_global_prefill"])
-def test_the_bundle_holds_what_the_oracle_says_now(bundle: list[gpu_check.Case], kernel: str) -> None:
-    case = next(c for c in bundle if c.kernel == kernel and c.dtype == "float32")
-    model = specc.load(shipped("specs") / "gemma4.spec").model
-    (found,) = [k for x in lower_each(model) for k in x.kernels if k.name == kernel]
-    ((name, (at, low, high)),) = case.samples.items()
-    box = dict(zip(found.formula.equations[0].indices, (np.unique(a) for a in at.T), strict=True))
-    operands = {o.name: numpy_operand(o) for o in case.operands}
-    oracle = evaluate(found.formula, operands, {**case.sizes}, {name: box})[name].ravel()
-    assert np.all((low <= oracle) & (oracle <= high))
-    assert np.median((high - low) / np.maximum(np.abs(oracle), 1e-3)) < 1e-3
+def test_right_ones_are_timed_with_torch_beside_them(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda run, **_: run)
+    (number, case) = next((n, c) for n, c in enumerate(cases) if c.timed)
+    rows = {(number, t): gpu_check.Row(case, t) for t in gpu_cases.TARGETS}
+    launcher = lambda case, target: lambda *given: stand_in(case)(*given, out=torch.empty(case.results[0].shape))  # noqa: E731
+    gpu_check.time_all(rows, launcher, CPU, time.monotonic())
+    assert not any(r.times for r in rows.values())
+    gpu_check.time_all(rows, launcher, CPU, time.monotonic() + 0.2)
+    assert all({"specc", "eager"} <= r.times.keys() for r in rows.values())
+    assert gpu_check.line(rows[number, "cuda"])[7] != "-"
 
 
 @pytest.mark.parametrize(
@@ -197,8 +208,8 @@ def test_both_sides_have_the_same_operands(layout: Layout) -> None:
 
 
 def test_the_script_needs_nothing_of_specc() -> None:
-    for name in ("gpu_check.py", "gpu_operands.py", "gpu_rivals.py"):
-        tree = ast.parse((BENCH / name).read_text())
+    for name in ("check", "cases", "cuda", "operands", "rivals", "workers"):
+        tree = ast.parse((BENCH / f"gpu_{name}.py").read_text())
         modules = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
         modules += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
         assert not [m for m in modules if m.split(".")[0] == "specc"]

@@ -58,7 +58,7 @@ class _Call:
         device, self.index_bytes = _device(kernel, tensors), index_bytes(kernel, tensors)
         self.outputs = {o.name: self._empty(o, device) for o in kernel.operands if o.output}
         self.ready, self.symbol = legal(kernel), symbol(kernel, space)
-        self.library = host.load(host.build(text))
+        self.library = host.load(host.build_wrapper(text))
         own = zip(self.ready.operands, kernel.operands, strict=True)
         everything = {**tensors, **self.outputs}
         self.tensors = {r.name: everything[o.name] for r, o in own}
@@ -109,7 +109,7 @@ def _device(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.device
 @cache
 def _table(text: str, function: str, extent: int, device: torch.device) -> torch.Tensor:
     values = np.zeros(extent)
-    getattr(host.load(host.build(text)), function)(ctypes.c_void_p(values.ctypes.data))
+    getattr(host.load(host.build_wrapper(text)), function)(ctypes.c_void_p(values.ctypes.data))
     return torch.from_numpy(values).to(device)
 
 

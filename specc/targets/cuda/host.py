@@ -29,9 +29,11 @@ HEADERS = (
 )
 RUNTIME = ("host/specc_schedule.cpp", "host/specc_memory.cpp")
 COMMON = ("-std=c++20", "-O1", "-fPIC", "-g0", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
+WATCHED = (
+    "-fsanitize=thread", "-fsanitize=signed-integer-overflow,shift,bounds,alignment,integer-divide-by-zero",
+)  # fmt: skip
 INSTRUMENTED = (
-    "-x", "c++", "-fsanitize=thread",
-    "-fsanitize=signed-integer-overflow,shift,bounds,alignment,integer-divide-by-zero",
+    "-x", "c++", *WATCHED,
     "-Wno-unknown-pragmas", "-fno-gnu-unique", "-fstack-reuse=none", "--param", "tsan-instrument-func-entry-exit=0",
 )  # fmt: skip
 """Every memory access is a call of the runtime, and so is integer arithmetic that C++ leaves undefined."""
@@ -117,6 +119,13 @@ def _bounded(text: str) -> str:
 
 
 _BOUNDS = re.compile(r"__launch_bounds__\((?P<bounds>(?:[^()]|\([^()]*\))*)\)\s+\w+\(")
+
+
+def build_wrapper(text: str) -> Path:
+    """The library of a kernel file, for its launch wrapper and tables alone: quickly built, and nothing is watched.
+
+    Raises as `build`."""
+    return _built({"kernel.cu": text}, (*COMMON, "-O0", *(f for f in flags() if f not in WATCHED)))
 
 
 def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:
