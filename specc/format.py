@@ -280,8 +280,8 @@ def _axis(a: m.ViewAxis) -> str:
 
 
 def _profile(p: m.Profile) -> list[str]:
-    items = [(x.comments, f"{x.role} {x.type}") for x in p.storage]
-    items += [(r.comments, f"round {r.target} to {r.role}") for r in p.rounds]
+    items = [(x.comments, f"{x.role} {x.type.name}") for x in p.storage]
+    items += [(r.comments, f"round {r.target.name} to {r.role.name}") for r in p.rounds]
     return _section("profile", p.comments, items)
 
 
@@ -292,5 +292,5 @@ def _value(v: m.Value) -> str:
         case m.ListValue():
             return "[" + ", ".join(map(_value, v.items)) + "]"
         case m.Each():
-            return "each(" + ", ".join(f"{name}: {_value(value)}" for name, value in v.choices) + ")"
+            return "each(" + ", ".join(f"{name.name}: {_value(value)}" for name, value in v.choices) + ")"
     return format_expr(v)

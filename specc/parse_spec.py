@@ -93,10 +93,10 @@ class SpecBuilder(ExprBuilder):
         return m.ModelLine(self.at(kids[0]), (), str(kids[1]), str(kids[2]))
 
     def official(self, kids: list[Any]) -> m.Line:
-        return m.Line(self.at(kids[0]), (), "class", str(kids[1]))
+        return m.Line(self.at(kids[0]), (), "class", str(kids[1]), self.at(kids[1]))
 
     def about(self, kids: list[Any]) -> m.Line:
-        return m.Line(self.at(kids[0]), (), str(kids[0]), unquote(kids[1]))
+        return m.Line(self.at(kids[0]), (), str(kids[0]), unquote(kids[1]), self.at(kids[1]))
 
     def use(self, kids: list[Any]) -> m.Line:
         return self.about(kids)
@@ -254,10 +254,11 @@ class SpecBuilder(ExprBuilder):
         return m.Nodes(self.at(kids[0]), (), tuple(kids[2:]))
 
     def storage(self, kids: list[Any]) -> m.Storage:
-        return m.Storage(self.at(kids[0]), (), str(kids[0]), str(kids[1]))
+        return m.Storage(self.at(kids[0]), (), str(kids[0]), s.Name(self.at(kids[1]), str(kids[1])))
 
     def rounding(self, kids: list[Any]) -> m.Round:
-        return m.Round(self.at(kids[0]), (), str(kids[0]), str(kids[1]))
+        target, role = (s.Name(self.at(k), str(k)) for k in kids)
+        return m.Round(target.span, (), target, role)
 
     def profile(self, kids: list[Any]) -> m.Profile:
         storage = tuple(k for k in kids[1:] if isinstance(k, m.Storage))
@@ -266,11 +267,11 @@ class SpecBuilder(ExprBuilder):
     def listing(self, kids: list[Any]) -> m.ListValue:
         return m.ListValue(self.at(kids[0]), tuple(k for k in kids[1:] if k is not None))
 
-    def choice(self, kids: list[Any]) -> tuple[Token, m.Value]:
-        return kids[0], kids[1]
+    def choice(self, kids: list[Any]) -> tuple[s.Name, m.Value]:
+        return self.name(kids), kids[1]
 
     def each(self, kids: list[Any]) -> m.Each:
-        return m.Each(self.at(kids[0]), tuple((fold_name(str(name)), value) for name, value in kids[1:]))
+        return m.Each(self.at(kids[0]), tuple(kids[1:]))
 
     def entry(self, kids: list[Any]) -> m.Entry:
         return m.Entry(self.at(kids[0]), (), str(kids[0]), kids[1])
@@ -311,7 +312,7 @@ KEYWORDS = {"official": "class", "states": "state"}
 def section_name(item: s.Node) -> str:
     """The field of `SpecFile` that a section is."""
     match item:
-        case m.Line(_, _, keyword) | m.Declarations(_, _, keyword):
+        case m.Line(keyword=keyword) | m.Declarations(_, _, keyword):
             return {"class": "official", "use": "uses", "state": "states"}.get(keyword, keyword)
         case m.ModelLine():
             return "model"

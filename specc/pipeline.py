@@ -66,7 +66,7 @@ def libraries(path: Path, syntax: SpecFile) -> Library:
             continue
         texts[line.text] = None
         try:
-            texts[line.text] = read_source(used_file(path, line.text, line.span), line.span)
+            texts[line.text] = read_source(used_file(path, line.text, line.place), line.place)
         except SpecError as error:
             report.take(error)
     return library_of([t for t in texts.values() if t is not None], report)

@@ -57,5 +57,12 @@ class Span:
     column: int
     width: int = 1
 
+    def part(self, number: int) -> Span:
+        """The place of one of the names of the dotted name that stands here."""
+        first = self.column - 1
+        parts = self.source.line(self.line)[first : first + self.width].split(".")
+        start = sum(len(part) + 1 for part in parts[:number])
+        return Span(self.source, self.line, self.column + start, len(parts[number]))
+
     def __repr__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from specc.source import Span
 from specc.syntax import Expr, Name, Node, Tensor
 
 
@@ -30,6 +31,8 @@ class Line(Node):
     comments: tuple[str, ...]
     keyword: str
     text: str
+    place: Span = field(compare=False, repr=False)
+    """Where the text stands, quotes included."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +241,7 @@ class Storage(Node):
 
     comments: tuple[str, ...]
     role: str
-    type: str
+    type: Name
 
 
 @dataclass(frozen=True)
@@ -246,8 +249,8 @@ class Round(Node):
     """`round embed.mul to weight`, `round softmax to cache`."""
 
     comments: tuple[str, ...]
-    target: str
-    role: str
+    target: Name
+    role: Name
 
 
 @dataclass(frozen=True)
@@ -266,7 +269,7 @@ class ListValue(Node):
 class Each(Node):
     """`each(class: value, …)`: a list with one value per layer."""
 
-    choices: tuple[tuple[str, Value], ...]
+    choices: tuple[tuple[Name, Value], ...]
 
 
 Value = Text | ListValue | Each | Expr

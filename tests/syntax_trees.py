@@ -138,13 +138,13 @@ layer_sets = st.sampled_from(["-", "all", "x"]).map(lambda n: s.Name(AT, n))
 rows = st.builds(
     m.Row, st.just(AT), comments, paths, name_nodes, layer_sets, some(constants), some(applies), some(weights)
 )
-storages = st.builds(m.Storage, st.just(AT), comments, plain_names, plain_names)
-rounds = st.builds(m.Round, st.just(AT), comments, paths, plain_names)
+storages = st.builds(m.Storage, st.just(AT), comments, plain_names, name_nodes)
+rounds = st.builds(m.Round, st.just(AT), comments, paths.map(lambda n: s.Name(AT, n)), name_nodes)
 json_values = st.recursive(
     st.one_of(texts.map(lambda t: m.Text(AT, t)), spec_exprs),
     lambda inner: st.one_of(
         st.builds(m.ListValue, st.just(AT), some(inner)),
-        st.builds(m.Each, st.just(AT), some(st.tuples(plain_names, inner), 1)),
+        st.builds(m.Each, st.just(AT), some(st.tuples(name_nodes, inner), 1)),
     ),
     max_leaves=4,
 )
@@ -152,7 +152,7 @@ entries = st.builds(m.Entry, st.just(AT), comments, paths, json_values)
 
 
 def line(keyword: str, text: st.SearchStrategy[str]) -> st.SearchStrategy[m.Line]:
-    return st.builds(m.Line, st.just(AT), comments, st.just(keyword), text)
+    return st.builds(m.Line, st.just(AT), comments, st.just(keyword), text, st.just(AT))
 
 
 stream_tensors = st.builds(s.Tensor, st.just(AT), plain_names, spec_dims)

@@ -261,7 +261,7 @@ class _Builder:
         """The profile, without lines about ops that are missing."""
         written = self.spec.profile
         known = ("softmax", *self.ops)
-        rounds = tuple(r for r in written.rounds if self.whole or r.target.partition(".")[0] in known)
+        rounds = tuple(r for r in written.rounds if self.whole or r.target.name.partition(".")[0] in known)
         return replace(written, rounds=rounds)
 
     def _check_tied(self, nodes: tuple[NodeVariant, ...]) -> None:

@@ -32,28 +32,29 @@ def check_profile(profile: m.Profile, library: Library, tensors: Collection[str]
         if line.role in tensors and line.role not in [str(r) for r in STORED]:
             _keep(line, kept, report)
             continue
-        role = attempt(report, _role, line.role, line)
-        if line.type not in TYPES:
-            report.error("E270", f"unknown type `{line.type}`", line.span, nearest(line.type, TYPES))
+        role = attempt(report, _role, s.Name(line.span, line.role))
+        if line.type.name not in TYPES:
+            help_ = nearest(line.type.name, TYPES)
+            report.error("E270", f"unknown type `{line.type.name}`", line.type.span, help_)
             types |= {} if role is None else {role: ACCUMULATOR}
         elif role is not None and role in types:
             report.error("E204", f"the type of `{role}` is given twice", line.span)
-        elif role is Role.ACCUMULATOR and line.type != ACCUMULATOR:
-            message = f"the accumulator is {ACCUMULATOR}, the only type that is supported, not {line.type}"
-            report.error("E270", message, line.span, f"write `{role} {ACCUMULATOR}`")
+        elif role is Role.ACCUMULATOR and line.type.name != ACCUMULATOR:
+            message = f"the accumulator is {ACCUMULATOR}, the only type that is supported, not {line.type.name}"
+            report.error("E270", message, line.type.span, f"write `{role} {ACCUMULATOR}`")
             types[role] = ACCUMULATOR
         elif role is not None:
-            types[role] = line.type
+            types[role] = line.type.name
     for role in STORED:
         if role not in types:
             report.error("E270", f"the profile gives no type for `{role}`", profile.span)
     rounds: dict[str, tuple[str, str, Role]] = {}
     for r in profile.rounds:
         found = attempt(report, _round, r, library)
-        if r.target in rounds:
-            report.error("E204", f"the rounding of `{r.target}` is given twice", r.span)
+        if r.target.name in rounds:
+            report.error("E204", f"the rounding of `{r.target.name}` is given twice", r.span)
         elif found is not None:
-            rounds[r.target] = found
+            rounds[r.target.name] = found
     return Profile(tuple(types.items()), tuple(rounds.values()), tuple(kept))
 
 
@@ -61,32 +62,32 @@ def _keep(line: m.Storage, kept: list[str], report: Collector) -> None:
     """A wire or state that is stored in the accumulator's type (E204, E270)."""
     if line.role in kept:
         report.error("E204", f"the type of `{line.role}` is given twice", line.span)
-    elif line.type != ACCUMULATOR:
-        message = f"`{line.role}` is stored as its role says, or in the accumulator's type, not in {line.type}"
-        report.error("E270", message, line.span, f"write `{line.role} {ACCUMULATOR}`")
+    elif line.type.name != ACCUMULATOR:
+        message = f"`{line.role}` is stored as its role says, or in the accumulator's type, not in {line.type.name}"
+        report.error("E270", message, line.type.span, f"write `{line.role} {ACCUMULATOR}`")
     kept.append(line.role)
 
 
-def _role(name: str, node: s.Node) -> Role:
+def _role(written: s.Name) -> Role:
     names = [str(r) for r in STORED]
-    if name not in names:
-        raise mistake("E270", f"unknown role `{name}`", node.span, nearest(name, names))
-    return Role(name)
+    if written.name not in names:
+        raise mistake("E270", f"unknown role `{written.name}`", written.span, nearest(written.name, names))
+    return Role(written.name)
 
 
 def _round(r: m.Round, library: Library) -> tuple[str, str, Role]:
-    role = _role(r.role, r)
-    if r.target == "softmax":
+    role, at = _role(r.role), r.target.span
+    if r.target.name == "softmax":
         return "softmax", "", role
-    name, _, part = r.target.partition(".")
+    name, _, part = r.target.name.partition(".")
     ops = {o.name: o for o in library.ops}
     if name not in ops:
-        raise mistake("E270", f"unknown op `{name}`", r.span, nearest(name, [*ops, "softmax"]))
+        raise mistake("E270", f"unknown op `{name}`", at.part(0), nearest(name, [*ops, "softmax"]))
     op = ops[name]
     lets = [n.name for q in op.equations for n in walk(q.expr) if isinstance(n, Named)]
     known = list(dict.fromkeys([p.name for p in op.params if p.kind == "real"] + lets))
     if part not in known:
-        raise mistake("E270", f"`{name}` has no constant or `let` named `{part}`", r.span, nearest(part, known))
+        raise mistake("E270", f"`{name}` has no constant or `let` named `{part}`", at.part(-1), nearest(part, known))
     return name, part, role
 
 
@@ -185,12 +186,13 @@ def _each(each: m.Each, known: _Known) -> list[object]:
     frame = known.frame
     classes: dict[str, LayerClass] = {c.name: c for c in frame.classes}
     result: dict[int, object] = {}
-    for name, value in each.choices:
+    for written, value in each.choices:
+        name = written.name
         if name not in classes and name != "all":
-            raise mistake("E212", f"no layer class `{name}`", each.span, nearest(name, [*classes, "all"]))
+            raise mistake("E212", f"no layer class `{name}`", written.span, nearest(name, [*classes, "all"]))
         layers = classes[name].layers if name != "all" else tuple(range(frame.layer_count))
         if any(i in result for i in layers):
-            raise mistake("E271", f"`{name}` gives a second value to {layers_text(layers)}", each.span)
+            raise mistake("E271", f"`{name}` gives a second value to {layers_text(layers)}", written.span)
         result |= dict.fromkeys(layers, _json(value, known))
     missing = tuple(i for i in range(frame.layer_count) if i not in result)
     if missing and all(c.layers for c in frame.classes):
