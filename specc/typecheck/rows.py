@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from specc import syntax as s
@@ -38,6 +38,7 @@ class Site:
     weights: tuple[Weight, ...]
     world: World
     group: Group
+    library: Library
 
     @property
     def op(self) -> Op:
@@ -72,7 +73,7 @@ def bind_row(
     right = _check_uses(row, report)
     if not constants.complete or not right or len(weights) < len(row.weights):
         return None, written
-    site = Site(row, forms, constants, weights, world, group)
+    site = Site(row, forms, constants, weights, world, group, library)
     bound = [b for a in row.applies if (b := attempt(report, _apply, a, site)) is not None]
     for application, forms_bound in bound:
         written |= wires_of(row.path, application, forms_bound[Phase.PREFILL])
@@ -149,6 +150,8 @@ def _apply(apply: m.Apply, site: Site) -> Bound:
     weights = weight_operands(apply, site.row, site.op)
     args = assign(apply, site.op, weights)
     wired = {t.name: read_of(t.name, args[t.name], site.world) for t in site.op.inputs if t.name in args}
+    if len(site.forms) == 1:
+        _check_stateless(apply, wired.values(), site)
     for name, arg in args.items():
         _check_annotation(arg, wired[name], site)
     check_params(site.op, site.constants.of(site.op), site.row)
@@ -162,6 +165,16 @@ def _apply(apply: m.Apply, site: Site) -> Bound:
     for phase in bound:
         bound[phase] = _with_state_roles(bound[phase], writes, site)
     return Application(apply.label, tuple(wired.values()), writes, tuple(weights.items())), bound
+
+
+def _check_stateless(apply: m.Apply, reads: Iterable[WireRead], site: Site) -> None:
+    """Raises SpecError (E256) where an op without a decode form uses a state, which then is one of each sequence."""
+    used = [r.state for r in reads if r.state is not None] + [o.wire for o in apply.outs if o.wire in site.world.states]
+    if used:
+        others = [op.name for op in site.library.ops if op.prefill == site.op.name]
+        help_ = f"did you mean `{others[0]}`?" if len(others) == 1 else "give an op with a `prefill` line"
+        message = f"`{site.op.name}` has no decode form, and `{site.row.path}` uses state `{used[0]}`"
+        raise mistake("E256", message, site.row.op.span, help_)
 
 
 def _check_annotation(arg: m.Arg, read: WireRead, site: Site) -> None:
