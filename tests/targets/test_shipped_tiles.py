@@ -26,6 +26,8 @@ from tests.targets.cuda.test_schedules import Shipped
 KERNELS = distinct()
 ROWS = {"contraction": (1, 4, 5, 16, 17, 129), "attention_decode": (4, 32, 33)}
 """Numbers of rows on both sides of every limit in a table, by schedule."""
+KEYS = 70
+"""With so many rows."""
 
 
 def of_rows(kernel: Kernel) -> list[Case]:
@@ -34,8 +36,10 @@ def of_rows(kernel: Kernel) -> list[Case]:
     s = kernel.schedule
     axes = (s.row,) if isinstance(s, Attention) else s.rows if isinstance(s, Contraction) else ()
     names = {a.extent.name for a in axes if isinstance(a.extent, Size)}
-    sizes = [tuple((n, r if n in names else v) for n, v in normal.sizes) for r in ROWS.get(kernel.schedule_name, ())]
-    return [replace(normal, dtype=d, sizes=s) for d in ("bfloat16", "float32") for s in sizes]
+    counts = ROWS.get(kernel.schedule_name, ())
+    sizes = [tuple((n, rows if n in names else KEYS) for n, _ in normal.sizes) for rows in counts]
+    own = replace(normal, places=(KEYS, 1, 0)) if isinstance(s, Attention) else normal
+    return [replace(own, dtype=d, sizes=s) for d in ("bfloat16", "float32") for s in sizes]
 
 
 def wrong(kernel: Kernel, executor: Executor, cases: list[Case]) -> list[str]:
