@@ -16,7 +16,7 @@ PACKAGE = ROOT / "specc"
 
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("text", ("specc", "limits", "echo", "hygiene", "source", "diagnostics", "near", "codes", "resources", "syntax",
-              "syntax_spec", "recovery", "gauge", "grammar", "parse", "parse_spec")),
+              "syntax_spec", "syntax_errors", "recovery", "gauge", "grammar", "parse", "parse_spec")),
     ("meaning", ("terms", "trees", "ops", "ir", "instantiate", "wellformed", "passes", "formula_text", "format",
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
