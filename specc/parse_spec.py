@@ -180,11 +180,11 @@ class SpecBuilder(ExprBuilder):
         name = None if operand is None else fold_name(str(operand))
         at = self.at(operand if operand is not None else first)
         if plus is None:
-            return m.Arg(at, name, None, fold_name(str(first)), first_dims)
+            return m.Arg(at, name, None, fold_name(str(first)), first_dims, self.at(first))
         if first_dims is not None:
             help_ = "write the shape after the wire: `state + wire[…]`"
             self.report.error("E104", "a state takes no shape here", self.at(first), help_)
-        return m.Arg(at, name, self.name([first]), fold_name(str(wire)), dims)
+        return m.Arg(at, name, self.name([first]), fold_name(str(wire)), dims, self.at(wire))
 
     def out(self, kids: list[Any]) -> m.Out:
         return m.Out(self.at(kids[0]), fold_name(str(kids[0])), kids[1])

@@ -144,6 +144,8 @@ class Arg(Node):
     state: Name | None
     wire: str
     dims: tuple[Expr, ...] | None
+    place: Span = field(compare=False, repr=False)
+    """Where the wire stands."""
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,9 @@ def declarations(keyword: str, index: bool) -> st.SearchStrategy[m.Declarations]
     return st.builds(m.Declarations, st.just(AT), comments, st.just(keyword), some(declared))
 
 
-args = st.builds(m.Arg, st.just(AT), maybe_name, st.none() | name_nodes, plain_names, st.none() | spec_dims)
+args = st.builds(
+    m.Arg, st.just(AT), maybe_name, st.none() | name_nodes, plain_names, st.none() | spec_dims, st.just(AT)
+)
 outs = st.builds(m.Out, st.just(AT), plain_names, st.none() | spec_dims)
 binds = st.builds(m.Bind, st.just(AT), plain_names, plain_names)
 results = st.one_of(outs, st.builds(m.Cut, st.just(AT), some(outs, 1)))

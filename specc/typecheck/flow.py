@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from specc import syntax_spec as m
 from specc.diagnostics import Collector, nearest
+from specc.near import closest
 from specc.source import Span
 from specc.typecheck.rows import NO_OUTPUT
 from specc.typecheck.sizes import Group, layers_text
@@ -56,11 +57,18 @@ class _Checker:
         self.inputs = {d.tensor.name for d in spec.inputs.items} if spec.inputs else set()
         self.stream = spec.stream.tensor.name
         rows = spec.nodes.rows
+        self.idle = {o.wire for r in rows for o in self.outs(r)} - self._read(rows)
+        self.meant: set[str] = set()
         self.inside = tuple(tuple(r for r in rows if r.layers.name != "-" and stands_in(r, g)) for g in groups)
         outside = tuple(r for r in rows if r.layers.name == "-")
         late = self._late(outside)
         self.before = tuple(r for r in outside if r.path not in late)
         self.after = tuple(r for r in outside if r.path in late)
+
+    def _read(self, rows: Rows) -> set[str]:
+        """The wires that something reads."""
+        ends = (self.spec.stream.first, self.spec.stream.next, *self.spec.output.names)
+        return {a.wire for r in rows for a in self.args(r)} | {name.name for name in ends}
 
     def _late(self, outside: Rows) -> set[str]:
         """Paths of the rows that need the stream as the last layer leaves it."""
@@ -133,14 +141,14 @@ class _Checker:
         for row, arg in ((r, a) for r in (*self.before, *self.after) for a in self.args(r)):
             known = {**before, **after}
             if arg.wire not in known and arg.wire not in self.inputs and arg.wire != self.stream:
-                self._outside(arg.wire, row.path, arg.span, known, everywhere)
+                self._outside(arg.wire, row.path, arg.place, known, everywhere)
         missing: dict[int, tuple[_Places, str, str]] = {}
         for rows, group in zip(self.inside, self.groups, strict=True):
             here = self.written(rows)
             for row, arg in ((r, a) for r in rows for a in self.args(r)):
                 wire = arg.wire
                 if wire not in here and wire not in before and wire not in self.inputs and wire != self.stream:
-                    missing.setdefault(id(arg), (_Places(arg.span), wire, row.path))[0].layers.extend(group.layers)
+                    missing.setdefault(id(arg), (_Places(arg.place), wire, row.path))[0].layers.extend(group.layers)
         for place, wire, reader in missing.values():
             self._missing(wire, reader, place, everywhere, (*before, *everywhere, *self.inputs, self.stream))
         self._next(everywhere)
@@ -179,7 +187,12 @@ class _Checker:
         what = "no row writes" if wire in self.inputs or wire == self.stream else "nothing writes"
         if wire in self.written(self.before):
             what = "no row of the layers writes"
-        self.report.error("E250", f"`{reader}` reads `{wire}`, which {what}", span, nearest(wire, known))
+        known = tuple(known)
+        idle = self.idle.intersection(known)
+        meant = closest(wire, idle)
+        self.meant |= {meant} if meant else set()
+        help_ = nearest(wire, idle if meant else known)
+        self.report.error("E250", f"`{reader}` reads `{wire}`, which {what}", span, help_)
 
     def _missing(
         self,
@@ -198,9 +211,9 @@ class _Checker:
             self.report.error("E251", message, place.span, f"`{writer}` has no variant for these layers")
 
     def unread(self) -> None:
-        """E253: what is written is read."""
+        """E253: what is written is read, or was meant where something else is read."""
         outside = {a.wire for r in (*self.before, *self.after) for a in self.args(r)}
-        outside |= {self.spec.stream.first.name} | {n.name for n in self.spec.output.names}
+        outside |= {self.spec.stream.first.name} | {n.name for n in self.spec.output.names} | self.meant
         inside = [{a.wire for r in rows for a in self.args(r)} | {self.spec.stream.next.name} for rows in self.inside]
         late = self.written(self.after)
         whole = self.spec.stream.first.name in self.written(self.before)
@@ -245,7 +258,7 @@ class _Checker:
         path = " -> ".join(f"`{r.path}`" for r in [*rows[1:], *rows[:1]]) if len(rows) > 1 else f"`{rows[0].path}`"
         help_ = f"through {path}" if len(rows) > 1 else ""
         self.report.error(
-            "E252", f"`{rows[-1].path}` reads `{arg.wire}`, which depends on its own result", arg.span, help_
+            "E252", f"`{rows[-1].path}` reads `{arg.wire}`, which depends on its own result", arg.place, help_
         )
 
 

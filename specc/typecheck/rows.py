@@ -186,7 +186,7 @@ def _check_annotation(arg: m.Arg, read: WireRead, site: Site) -> None:
     wanted = site.shape(arg.dims[1:] if any_lead else arg.dims)
     if dims[len(dims) - len(wanted) :] != wanted or (len(dims) != len(wanted) and not any_lead):
         text = dims_text(wanted) if not any_lead else "[.., " + dims_text(wanted)[1:]
-        raise mistake("E240", f"`{arg.wire}` is {dims_text(dims)}, not {text}", arg.span)
+        raise mistake("E240", f"`{arg.wire}` is {dims_text(dims)}, not {text}", arg.place)
 
 
 def _close(
@@ -227,12 +227,12 @@ def _operand(read: WireRead, phase: Phase, arg: m.Arg | None, site: Site) -> Ope
     dims = read_dims(read, phase, site.world, len(site.forms) > 1)
     if dims is None:
         raise SpecError([])
-    span = site.row.op.span if arg is None else arg.span
+    span = site.row.op.span if arg is None else arg.place
     if read.state is not None:
         what = f"`{read.state}` in {phase}"
         if read.appends:
             _check_append(read, site, span)
-        return Operand(what, dims, span)
+        return Operand(what, dims, arg.state.span if arg is not None and arg.state is not None else span)
     origin = site.world.wires[read.wire].origin
     return Operand(f"`{read.wire}`", dims, span, f"`{read.wire}` is written by `{origin}`" if origin else "")
 
