@@ -104,6 +104,7 @@ BEGINNINGS = re.compile(r"\s*(def|op|let|rec|require|prefill)\b")
 """Words with which an item or a statement of an op library begins."""
 OPEN = re.compile(r"[-+−·*×/%^=<>≤≥≠,(\[|√]$|\b(?:and|or|not|if|then|else)$")
 """The end of a line after which a formula goes on."""
+CONSTANT = re.compile(r":\s*(nat|real|flag|label)\b")
 WORD = re.compile(r"(?<![\w.])\w+(?=[ \t]+[\w√])")
 
 
@@ -113,6 +114,8 @@ def ops_mistake(found: Diagnostic) -> Diagnostic | None:
     if found.code != "E101" or found.span is None:
         return None
     source, line = found.span.source, found.span.line
+    if CONSTANT.match(source.line(line), found.span.column - 1):
+        return replace(found, help="constants stand behind the operands, after a `;`")
     before = _code(source, line)[: found.span.column - 1]
     above = next((n for n in range(line - 1, 0, -1) if _code(source, n)), 0)
     blamed = line if before.strip() else above

@@ -19,8 +19,8 @@ from specc.typecheck.constants import Constants, check_constants, check_dims, ch
 from specc.typecheck.known import Undefined, value_of
 from specc.typecheck.measure import Meter
 from specc.typecheck.shapes import Dims, Matcher, Operand, lead_names, rename, shape, width
-from specc.typecheck.sizes import RUNTIME, Group
-from specc.typecheck.values import attempt, mistake, number, table
+from specc.typecheck.sizes import Group
+from specc.typecheck.values import RUNTIME, attempt, mistake, number, table
 from specc.typecheck.weights import check_weights
 from specc.typecheck.wires import Wire, World, assign, check_sort, phase_reads, read_dims, read_of, weight_operands
 

@@ -13,10 +13,19 @@ from specc.ir import Domain, LayerClass
 from specc.limits import MAX_CLASS_WORK, MAX_DEPTH, MAX_GROUPS, MAX_LAYERS, MAX_SIZE
 from specc.ops import Expr, Num, Size
 from specc.typecheck.measure import height, operations
-from specc.typecheck.values import Meanings, Sizes, attempt, condition, evaluate, mistake, natural, number, table
+from specc.typecheck.values import (
+    RUNTIME,
+    Meanings,
+    Sizes,
+    attempt,
+    condition,
+    evaluate,
+    mistake,
+    natural,
+    number,
+    table,
+)
 
-RUNTIME = {"T": "tokens", "B": "sequences", "S": "cached positions"}
-"""Run-time sizes that a domain can give. `L`, the keys that a prefill sees, has the range of `S`."""
 RESERVED = ("L", "i", "layers", "π", "pi", "True", "False", "None")
 
 
@@ -162,13 +171,17 @@ def _domain(spec: m.SpecFile, report: Collector) -> tuple[tuple[Domain, ...], in
         else:
             found[r.name] = attempt(report, _range, r) or Domain(r.name, 1, 1, r.unit)
     page = spec.domain.page
-    size = attempt(report, natural, page.value, table({}), "the page size") if page else 1
+    size = attempt(report, natural, page.value, _nameless, "the page size") if page else 1
     return tuple(found.values()), size or 1
 
 
+def _nameless(name: s.Name) -> Expr:
+    raise mistake("E201", f"`{name.name}` means nothing here", name.span, "ranges and the page size are numbers")
+
+
 def _range(r: m.Range) -> Domain:
-    low = natural(r.low, table({}), f"the least `{r.name}`", least=0)
-    high = natural(r.high, table({}), f"the greatest `{r.name}`", least=0)
+    low = natural(r.low, _nameless, f"the least `{r.name}`", least=0)
+    high = natural(r.high, _nameless, f"the greatest `{r.name}`", least=0)
     if low > high:
         raise mistake("E220", f"the domain of `{r.name}` is empty: {low} > {high}", r.span)
     return Domain(r.name, low, high, r.unit)

@@ -17,6 +17,8 @@ from specc.limits import MAX_BITS, MAX_SIZE
 from specc.ops import ELEMENTARY, Bin, Call, Expr, Neg, Num, Pi, Sort, rebuild, walk
 from specc.source import Span
 
+RUNTIME = {"T": "tokens", "B": "sequences", "S": "cached positions"}
+"""Run-time sizes that a domain can give. `L`, the keys that a prefill sees, has the range of `S`."""
 T = TypeVar("T")
 P = ParamSpec("P")
 Lookup = Callable[[s.Name], Expr]
@@ -92,6 +94,8 @@ class Table:
         if name.name in ("π", "pi"):
             return Pi()
         help_ = nearest(name.name, (*self.names, *self.words))
+        if name.name in RUNTIME:
+            help_ = f"give `{name.name} in [1, …]` under `domain`: the {RUNTIME[name.name]}"
         raise mistake("E201", f"unknown name `{name.name}`", name.span, help_)
 
 
