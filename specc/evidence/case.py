@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 FAMILIES = (
-    "normal", "integers", "sparse", "constant", "steps", "edges", "selected", "deep", "heads", "dyadic", "decays",
-    "alike",
+    "normal", "integers", "sparse", "constant", "steps", "edges", "selected", "deep", "heads", "peaks", "spoiled",
+    "dyadic", "decays", "alike",
 )  # fmt: skip
 """How real operands are filled.
 
@@ -18,7 +18,9 @@ mantissas a row, one of them last. constant: every element `magnitude`.
 
 For attention only: steps: scores of exactly 0, -1, -2 and -3, so that weights are no round numbers. edges: equal
 scores, values at the edges of the visible range. selected: keys that pick the edges, and louder ones just outside.
-deep: every score far below zero. heads: each KV head has values of its own.
+deep: every score far below zero. heads: each KV head has values of its own. peaks: parts of the keys whose scores are
+far apart, in every second case the last key's the largest. spoiled: some keys and values that only some rows see are
+NaN or infinite.
 
 For recurrences: see `specc.evidence.recurrent`.
 """
@@ -27,8 +29,8 @@ For recurrences: see `specc.evidence.recurrent`.
 @dataclass(frozen=True)
 class Case:
     """`places`: the index operand that bounds visibility or turns angles (lengths, positions), one value a row,
-    repeated as needed. `offset`, `pad`: elements before the first and between rows of every real operand
-    but weights."""
+    repeated as needed. `offset`, `pad`: elements before the first and between rows of the operand or result `moved`,
+    or, where that is empty, of every real operand but weights. `axis`: rows are the slices of which axis."""
 
     dtype: str
     sizes: tuple[tuple[str, int], ...]
@@ -39,6 +41,8 @@ class Case:
     pad: int = 0
     index_type: str = "int64"
     seed: int = 0
+    moved: str = ""
+    axis: int = 0
 
     def size(self, name: str) -> int:
         """Raises KeyError."""
@@ -60,6 +64,7 @@ class Case:
     def describe(self) -> str:
         """One line for a report."""
         sizes = ", ".join(f"{n}={v}" for n, v in self.sizes)
-        extra = f", offset {self.offset}, pad {self.pad}" if self.offset or self.pad else ""
+        whose = f" of {self.moved} along axis {self.axis}" if self.moved else ""
+        extra = f", offset {self.offset}, pad {self.pad}{whose}" if self.offset or self.pad else ""
         places = f", places {list(self.places)}" if self.places != (0,) else ""
         return f"{self.dtype}, {sizes}, {self.family} × {self.magnitude:g}{places}{extra}, seed {self.seed}"

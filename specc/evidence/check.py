@@ -144,7 +144,8 @@ def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
     sizes = dict(case.sizes)
     numerics = executor.numerics(kernel, case)
     try:
-        verdict = judge(kernel, exact_values(drawn), ran.outputs, ran.written, numerics, sizes, case.dtype)
+        spoiled = case.family == "spoiled"
+        verdict = judge(kernel, exact_values(drawn), ran.outputs, ran.written, numerics, sizes, case.dtype, spoiled)
     except WrongShape as error:
         return Outcome(case, None, str(error))
     return Outcome(case, verdict)

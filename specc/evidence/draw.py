@@ -206,10 +206,44 @@ def _heads(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case,
     return _fill(kernel, operand, shape, case)
 
 
+SEGMENTS = 4
+"""Parts of the keys whose scores are far apart."""
+
+
+def _peaks(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, seen: Visible) -> Array:
+    schedule = kernel.schedule
+    assert isinstance(schedule, Attention)
+    values = np.zeros(shape)
+    if operand.name == schedule.q.operand:
+        values[..., 0] = 16.0
+    elif operand.name == schedule.k.operand:
+        levels = np.roll(np.arange(SEGMENTS), case.seed % SEGMENTS)[seen.parts(SEGMENTS)]
+        if case.seed % 2 == 0:
+            levels = np.where(seen.last(), SEGMENTS, levels)
+        values[..., 0] = 64.0 * levels[..., None]
+    else:
+        return _rng(case, operand.name).integers(-8, 9, size=shape).astype(np.float64)
+    return values
+
+
+def _spoiled(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, seen: Visible) -> Array:
+    schedule = kernel.schedule
+    assert isinstance(schedule, Attention)
+    values, rng = _fill(kernel, operand, shape, case), _rng(case, operand.name)
+    shared = seen.shared()
+    if operand.name == schedule.q.operand or not len(shared):
+        return values
+    for key in rng.choice(shared, 2):
+        values[key, ..., rng.integers(shape[-1])] = rng.choice([np.nan, np.inf, -np.inf])
+    return values
+
+
 _ATTENTION: Mapping[str, Callable[[Kernel, Operand, tuple[int, ...], Case, Visible], Array]] = {
     "steps": _steps,
     "edges": _edges,
     "selected": _selected,
     "deep": _deep,
     "heads": _heads,
+    "peaks": _peaks,
+    "spoiled": _spoiled,
 }

@@ -19,6 +19,7 @@ from specc.bounds.numerics import triton as triton_numerics
 from specc.evidence.case import Case
 from specc.evidence.check import Ran
 from specc.evidence.coverage import NARROWEST, require_all, require_corners, require_heads
+from specc.evidence.store import moved_results
 from specc.ir import Role
 from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, Recurrent, RowReduction
 from specc.lower.lower import stores
@@ -51,7 +52,8 @@ class TritonExecutor:
 
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
-        outputs, trace = run(kernel, tensors, text=text, programs=sampler, table=self.tiles)
+        placed = {**tensors, **moved_results(kernel, case)}
+        outputs, trace = run(kernel, placed, text=text, programs=sampler, table=self.tiles)
         whole = all(len(launch.programs) == math.prod(launch.grid) for launch in trace.launches)
         written = {n: trace.written(t) for n, t in outputs.items()}
         for name, tensor in outputs.items():
@@ -92,9 +94,10 @@ class CudaExecutor:
 
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
-        pitch = case.pad if case.pad == ALIGNED else None
+        pitch = case.pad if case.pad == ALIGNED and not case.moved else None
+        placed = {**tensors, **moved_results(kernel, case)}
         options: dict[str, Any] = {"text": text, "pitch": pitch, "table": self.tiles}
-        found = [run(kernel, tensors, sampler, case.seed * ORDERS + n, **options) for n in range(ORDERS)]
+        found = [run(kernel, placed, sampler, case.seed * ORDERS + n, **options) for n in range(ORDERS)]
         outputs, trace = found[0]
         for name in outputs:
             bits = [np.asarray(o[name].contiguous().view(torch.uint8)) for o, _ in found if o[name].numel()]

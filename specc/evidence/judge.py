@@ -60,14 +60,19 @@ def judge(
     numerics: Numerics,
     sizes: Mapping[str, int],
     dtype: str,
+    spoiled: bool = False,
 ) -> Verdict:
-    """Compares the written elements (`written[name]` lists their indices; None: all)."""
+    """Compares the written elements (`written[name]` lists their indices; None: all). `spoiled`: a result may be NaN or
+    infinite where the oracle is either."""
     _require_shapes(kernel, outputs, sizes)
     boxes = {n: _box(outputs[n].shape, written.get(n)) for n in outputs}
     at = {q.tensor.name: dict(zip(q.indices, boxes[q.tensor.name], strict=True)) for q in kernel.formula.equations}
-    oracle, errors = expected(kernel, exact, numerics, sizes, at)
+    with np.errstate(invalid="ignore" if spoiled else "warn"):
+        oracle, errors = expected(kernel, exact, numerics, sizes, at)
     types = {n: kernel.operand(n).stored(dtype) for n in outputs}
-    parts = [_compare(n, outputs[n], boxes[n], written.get(n), oracle[n], errors[n], types[n]) for n in outputs]
+    parts = [
+        _compare(n, outputs[n], boxes[n], written.get(n), oracle[n], errors[n], types[n], spoiled) for n in outputs
+    ]
     vacuities = [p.vacuity for p in parts if p.vacuity is not None]
     return Verdict(
         sum(p.compared for p in parts),
@@ -134,10 +139,12 @@ def _compare(
     oracle: Array,
     error: Array,
     dtype: str,
+    spoiled: bool,
 ) -> Verdict:
     got = output[np.ix_(*box)] if box else output
     chosen = np.ones(got.shape, dtype=bool) if written is None else _mask(box, written)
-    good = accepts(got, oracle, error, dtype) | ~chosen
+    lost = ~np.isfinite(oracle) & spoiled
+    good = np.where(lost, ~np.isfinite(got), accepts(got, oracle, error, dtype)) | ~chosen
     low, high = store_interval(oracle, error, dtype)
     bad = np.argwhere(~good)
     mismatches = tuple(
@@ -145,7 +152,7 @@ def _compare(
                  *(float(a[tuple(where)]) for a in (got, oracle, low, high)))
         for where in bad[:3]
     )  # fmt: skip
-    total = store_error(oracle, error, dtype)
+    total, chosen = store_error(oracle, error, dtype), chosen & ~lost
     signal = rms(oracle[chosen])
     vacuity = rms(total[chosen]) / signal if signal > 0 else None
     used = usage(got[chosen], oracle[chosen], error[chosen], dtype) if chosen.any() else 0.0

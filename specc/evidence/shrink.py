@@ -18,7 +18,7 @@ def simpler(kernel: Kernel, case: Case) -> Iterator[Case]:
     for family in families(kernel)[: families(kernel).index(case.family)]:
         yield replace(case, family=family)
     for name, size in case.sizes:
-        for smaller in (n for n in sorted(lengths(kernel, name)) if n < size):
+        for smaller in (n for n in sorted(lengths(kernel, name, case.family)) if n < size):
             yield _resized(kernel, case, name, smaller)
     for n, place in enumerate(case.places):
         for lower in (p for p in (0, 1, place // 2, place - 1) if 0 <= p < place):
@@ -26,6 +26,8 @@ def simpler(kernel: Kernel, case: Case) -> Iterator[Case]:
 
 
 def _plain(case: Case) -> Iterator[dict[str, object]]:
+    if case.moved:
+        yield {"moved": "", "axis": 0}
     if case.offset:
         yield {"offset": 0}
     if case.pad:

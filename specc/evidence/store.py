@@ -10,9 +10,12 @@ import torch
 
 from specc.evidence.case import Case
 from specc.evidence.draw import ROW_STEP, Drawn, inputs
+from specc.evidence.integers import extent
 from specc.ir import Role
 from specc.kernels import Kernel, Operand
 
+VECTOR = 8
+"""Elements of the longest vector."""
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32, "float64": torch.float64}
 
 
@@ -31,20 +34,36 @@ def _store(operand: Operand, drawn: Drawn, case: Case, dtype: torch.dtype) -> to
         return torch.as_strided(flat, drawn.exact.shape, (ROW_STEP, 1))
     values = drawn.exact if drawn.unused is None else np.where(drawn.unused, np.nan, drawn.exact)
     contiguous = torch.from_numpy(np.ascontiguousarray(values)).to(dtype)
-    offset, pad = (0, 0) if operand.role is Role.WEIGHT else (case.offset, case.pad)
-    return spread(contiguous, offset, pad)
+    return spread(contiguous, *_place(operand, case))
 
 
-def spread(tensor: torch.Tensor, offset: int, pad: int) -> torch.Tensor:
-    """The same values `offset` elements into a buffer of NaN, with `pad` elements between the outermost slices."""
-    if not offset and not (pad and tensor.dim() > 1):
+def _place(operand: Operand, case: Case) -> tuple[int, int, int]:
+    """Elements before an operand and between its rows, and the axis of these."""
+    moves = operand.name == case.moved if case.moved else operand.role is not Role.WEIGHT
+    return (case.offset, case.pad, case.axis) if moves else (0, 0, 0)
+
+
+def moved_results(kernel: Kernel, case: Case) -> dict[str, torch.Tensor]:
+    """The result that a case moves, before it is written; nothing where it moves none."""
+    found = [o for o in kernel.operands if o.output and o.name == case.moved]
+    shapes = {o.name: [extent(d, dict(case.sizes)) for d in o.dims] for o in found}
+    empty = {o.name: torch.full(shapes[o.name], math.nan, dtype=DTYPES[o.stored(case.dtype)]) for o in found}
+    return {n: spread(t, case.offset, case.pad, case.axis) for n, t in empty.items()}
+
+
+def spread(tensor: torch.Tensor, offset: int, pad: int, axis: int = 0) -> torch.Tensor:
+    """The same values `offset` elements into a buffer of NaN, with `pad` elements between the slices of an axis; slices
+    of axes before it start at multiples of VECTOR elements, so that they stay on boundaries that they were on."""
+    if not offset and not (pad and tensor.dim() > axis + 1):
         return tensor
-    inner = math.prod(tensor.shape[1:])
-    step = inner + (pad if tensor.dim() > 1 else 0)
-    rows = tensor.shape[0] if tensor.dim() else 1
-    buffer = torch.full((offset + rows * step + 1,), float("nan"), dtype=tensor.dtype)
-    strides = (step, *tensor.stride()[1:]) if tensor.dim() else ()
-    view = torch.as_strided(buffer, tensor.shape, strides, offset)
+    steps: list[int] = []
+    reach = 1
+    for n in reversed(range(tensor.dim())):
+        outer = n < axis and n < tensor.dim() - 1
+        steps.append(-(-reach // VECTOR) * VECTOR if outer else reach + (pad if n == axis < tensor.dim() - 1 else 0))
+        reach = steps[-1] * tensor.shape[n]
+    buffer = torch.full((offset + reach + 1,), float("nan"), dtype=tensor.dtype)
+    view = torch.as_strided(buffer, tensor.shape, steps[::-1], offset)
     view.copy_(tensor)
     return view
 

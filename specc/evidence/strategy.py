@@ -29,21 +29,34 @@ def cases(kernel: Kernel, dtypes: Sequence[str] = DTYPES) -> st.SearchStrategy[C
 def _case(draw: st.DrawFn, kernel: Kernel, dtypes: tuple[str, ...]) -> Case:
     dtype = draw(st.sampled_from(dtypes))
     family = draw(st.sampled_from(families(kernel)))
-    sizes = {name: draw(st.sampled_from(lengths(kernel, name))) for name in kernel.sizes}
+    sizes = {name: draw(st.sampled_from(lengths(kernel, name, family))) for name in kernel.sizes}
     if "L" in sizes:
         sizes["L"] = max(sizes["L"], 1)
+    moved, offset, pad, axis = draw(st.sampled_from((("", 0, 0, 0), *alone(kernel))))
+    if not moved:
+        offset, pad = draw(st.sampled_from((0, 1, 3, 8))), draw(st.sampled_from((0, 8, 5)))
     magnitude = draw(st.sampled_from(HALF_MAGNITUDES if dtype == "float16" else MAGNITUDES))
     return Case(
         dtype,
         tuple(sorted(sizes.items())),
         family,
-        magnitude if family in ("normal", "constant", "heads") else 1.0,
+        magnitude if family in ("normal", "constant", "heads", "spoiled") else 1.0,
         _places(draw, kernel, sizes),
-        draw(st.sampled_from((0, 1, 3, 8))),
-        draw(st.sampled_from((0, 8, 5))),
+        offset,
+        pad,
         draw(st.sampled_from(("int64", "int32"))),
         draw(st.integers(0, 2**16)),
+        moved,
+        axis,
     )
+
+
+def alone(kernel: Kernel) -> tuple[tuple[str, int, int, int], ...]:
+    """Every way in which one real operand or result alone lies off the boundaries of vectors, the others on them: its
+    name, and offset, padding and axis of a case."""
+    reals = [o for o in kernel.operands if o.sort is Sort.REAL]
+    starts = [(o.name, 1, 0, 0) for o in reals]
+    return (*starts, *((o.name, 0, 5, axis) for o in reals for axis in range(len(o.dims) - 1)))
 
 
 def pinned(kernel: Kernel, dtypes: Sequence[str] = DTYPES) -> tuple[Case, ...]:
@@ -52,7 +65,7 @@ def pinned(kernel: Kernel, dtypes: Sequence[str] = DTYPES) -> tuple[Case, ...]:
     found = []
     for n, family in enumerate(families(kernel)):
         pick = max if n % 3 == 1 else _middle
-        sizes = {name: pick(lengths(kernel, name)) for name in kernel.sizes}
+        sizes = {name: pick(lengths(kernel, name, family)) for name in kernel.sizes}
         case = Case(dtypes[n % len(dtypes)], tuple(sorted(sizes.items())), family, seed=n, pad=8 * (n % 2))
         found.append(replace(case, places=_pinned_places(kernel, sizes)))
     tiny = replace(found[0], family="normal", magnitude=1e-4, dtype=dtypes[0])
@@ -76,8 +89,9 @@ def _pinned_places(kernel: Kernel, sizes: dict[str, int]) -> tuple[int, ...]:
 def families(kernel: Kernel) -> tuple[str, ...]:
     """Ways of filling operands that say something about this kernel."""
     match kernel.schedule:
-        case Attention():
-            return ("steps", "edges", "selected", "normal", "heads", "deep")
+        case Attention(decode=decode):
+            common = ("steps", "edges", "selected", "normal", "heads", "deep", "peaks")
+            return common if decode else (*common, "spoiled")
         case Recurrent():
             return ("dyadic", "normal", "decays", "alike", "normal", "dyadic")
         case Contraction() | RowReduction():
@@ -86,9 +100,11 @@ def families(kernel: Kernel) -> tuple[str, ...]:
             return ("integers", "normal", "normal", "constant")
 
 
-def lengths(kernel: Kernel, name: str) -> tuple[int, ...]:
-    """Values of a run-time size, small ones first."""
+def lengths(kernel: Kernel, name: str, family: str = "") -> tuple[int, ...]:
+    """Values of a run-time size, small ones first. Few where kernels may take keys one by one."""
     match kernel.schedule:
+        case Attention(row=row, keys=keys) if family == "spoiled":
+            return {row.extent: (2, 17), keys.extent: (40, 20)}.get(Size(name), (1,))
         case Attention(decode=decode, row=row, keys=keys):
             if isinstance(row.extent, Size) and row.extent.name == name:
                 return (1, 2, 3) if decode else (1, 2, 17, 65, 33)

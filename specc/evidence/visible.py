@@ -41,6 +41,21 @@ class Visible:
         seen = self._seen()
         return [p for p in self._edges(inside=False) if not seen[p]]
 
+    def parts(self, count: int) -> npt.NDArray[np.int64]:
+        """For each key, of a row in a decode kernel, in which of `count` equal parts of those that are seen it is."""
+        seen = self._seen()
+        rank = np.maximum(np.cumsum(seen, axis=-1) - 1, 0)
+        return np.asarray(rank * count // np.maximum(seen.sum(axis=-1, keepdims=True), 1))
+
+    def last(self) -> Mask:
+        """The last key that is seen, of each row in a decode kernel."""
+        seen = self._seen()
+        return np.asarray(seen & (np.cumsum(seen, axis=-1) == seen.sum(axis=-1, keepdims=True)))
+
+    def shared(self) -> npt.NDArray[np.int64]:
+        """Keys that some rows see and others do not, in a prefill kernel."""
+        return np.nonzero(self.mask.any(axis=0) & ~self.mask.all(axis=0))[0]
+
     def _seen(self) -> Mask:
         """Keys that some row sees: per row in a decode kernel."""
         return self.mask if self.decode else np.asarray(self.mask.any(axis=0))

@@ -133,6 +133,14 @@ TEXT_FAULTS: dict[str, tuple[str, Swaps]] = {
     ),
     "finite mask sentinel, decode": ("decodeGQA", (('float("-inf")', "-1.0e4"),)),
     "finite mask sentinel, prefill": ("slidingGQA", (('float("-inf")', "-1.0e4"),)),
+    "rows that another row's NaN reaches": (
+        "causalGQA",
+        (('if tl.abs(tl.sum(acc)) < float("inf"):', "if first >= 0:"),),
+    ),
+    "parts merged over the largest score of the first": (
+        "decodeGQA",
+        (("largest = tl.max(top, 0)", "largest = tl.load(tops_ptr + (part - tl.arange(0, SPLITS)))"),),
+    ),
     "rows past the end": ("residual", (("element_ty), mask=t_in & i_in)", "element_ty), mask=i_in)"),)),
     "a row written twice": (
         "rmsnorm",

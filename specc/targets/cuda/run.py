@@ -39,7 +39,7 @@ def run_text(
 ) -> tuple[dict[str, torch.Tensor], Trace]:
     """The results by name, in new memory, and what the launches did. `text`: the kernel's file. `seed` decides the
     order of blocks and of the threads of a block. `widen`: everything in float64. `pitch`: rows of activations, states
-    and results start at multiples of so many elements.
+    and results start at multiples of so many elements. A result among `tensors` says how its memory lies.
 
     Raises KernelFault; ValueError for operands that do not fit; HostCompileError; SpecError (E509) where there is no
     C++ compiler.
@@ -93,7 +93,7 @@ class _Call:
 
     def _window(self, o: Operand, tensors: Mapping[str, torch.Tensor]) -> tuple[npt.NDArray[Any], int]:
         """The memory from an operand's first element to its last, and how its start lies against 16 bytes."""
-        t = self._empty(o) if o.output else tensors[o.name]
+        t = self._empty(o) if o.name not in tensors else tensors[o.name]
         if t.dim() and t.stride(-1) != 1 and t.shape[-1] > 1:
             raise ValueError(f"the last axis of `{o.name}` is not contiguous")
         if self.pitch and o.role is not Role.WEIGHT and t.is_floating_point():

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from specc.evidence.case import Case
 from specc.evidence.check import try_case
 from specc.evidence.execute import CudaExecutor
-from specc.evidence.strategy import pinned
+from specc.evidence.strategy import alone, pinned
 from specc.kernels import Kernel
 from specc.targets.cuda import host
 from specc.targets.cuda.emit import emit, symbol
@@ -87,6 +88,10 @@ FAULTS = {
     "keys past the last not masked": Fault("decodeGQA", "l < last && l < seq_lens ?", "l >= 0 ?", BOUND),
     "fragment layout swapped": Fault("lmHead", ", ".join(TILES), ", ".join(TILES[::-1]), BOUND),
     "shared memory that nobody filled": Fault("wide", BRING, f"if (start < 0) {BRING}", "uninitialised"),
+    "rows that another row's NaN reaches": Fault("wide", "__syncthreads_or(!good)", "__syncthreads_or(false)", BOUND),
+    "parts merged over the largest score of the first": Fault(
+        "decodeGQA", "n < splits; ++n) largest", "n < 1; ++n) largest", BOUND
+    ),
     "parts without keys merged as NaN": Fault(
         "decodeGQA", f"{BASE} == specc::Max::neutral() ? real(0) : largest", BASE, BOUND
     ),
@@ -118,6 +123,26 @@ def test_a_planted_fault_is_reported(name: str) -> None:
     assert fault.old in text
     found = reports(kernel, text.replace(fault.old, fault.new), fault.rows)
     assert found and any(re.search(fault.found, x) for x in found), found
+
+
+CONDITION = re.compile(r"specc::aligned\((\w+)(?:,\s+[^)]*\))?\)\s*(?:&&\s*)?")
+"""Of the launch wrapper: that an operand, or a stride, leaves vectors on their boundaries."""
+
+
+@pytest.mark.parametrize("node", KERNELS)
+def test_each_condition_on_boundaries_is_held_against_a_case_that_breaks_it_alone(node: str) -> None:
+    kernel = KERNELS[node]
+    text = single(emit(kernel, arch=CPU), "bfloat16")
+    sizes = tuple((name, 2 if name in ("T", "B") else 3) for name in sorted(kernel.sizes))
+    tried = [Case("bfloat16", sizes, places=(1, 2), moved=m, offset=o, pad=p, axis=a) for m, o, p, a in alone(kernel)]
+    right = CudaExecutor({kernel.name: text})
+    assert [o.describe() for o in (try_case(kernel, right, c) for c in tried) if o.failed] == []
+    start = text.index("if (specc::aligned", text.index("using Element"))
+    blind = CudaExecutor({kernel.name: text[:start] + "if (true) " + text[text.index("return", start) :]})
+    failed = [c for c in tried if "misaligned" in try_case(kernel, blind, c).describe()]
+    axes = {o.name: o.axes for o in legal(kernel).operands}
+    broken = {c.moved if c.offset else f"{c.moved}_stride_{axes[c.moved][c.axis]}" for c in failed}
+    assert broken == {c[1] for c in CONDITION.finditer(text[start:])} != set()
 
 
 STRIDE = 2**29
