@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from specc import syntax as s
@@ -168,7 +168,8 @@ def check_op(op: s.Op, library: _LibraryChecker) -> Op:
     lead = any(isinstance(d, Lead) for t in inputs for d in t.dims)
     scope = replace(scope, lead=lead, tensors={t.name: t for t in inputs})
     outputs = {t.name: _tensor(t, scope) for t in op.outputs}
-    scope = replace(scope, lets={b.name: b for b in reversed(lets)}, loose=len(report.found) > before)
+    loose = len(report.found) > before or len(_strays(op, outputs)) > len(_missing(op, outputs))
+    scope = replace(scope, lets={b.name: b for b in reversed(lets)}, loose=loose)
     extents = {r.name: tuple(elaborate(n, scope) for _, n in r.indices) for r in recs}
     scope = replace(scope, recs=extents)
     typed = Op(
@@ -266,16 +267,16 @@ WANTED = {"label": "a name", "flag": "a truth value, `True` or `False`", "nat": 
 
 
 def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[Equation, ...]:
-    equations = [b for b in op.body if isinstance(b, s.Equation)]
-    missing = [n for n in outputs if n not in {b.name for b in equations}]
+    missing = _missing(op, outputs)
     written: dict[str, Equation] = {}
-    for b in equations:
+    for b in (b for b in op.body if isinstance(b, s.Equation)):
         if b.name in written:
             scope.report.error("E320", f"`{b.name}` is defined twice", b.span)
             continue
         name = b.name
         if name not in outputs:
-            scope.report.error("E317", f"`{name}` is not a result of `{op.name}`", b.span, nearest(name, missing))
+            help_ = nearest(name, missing) or f"write `let` before what is none: `let {name}[…] = …`"
+            scope.report.error("E317", f"`{name}` is not a result of `{op.name}`", b.span, help_)
             name = missing.pop(0) if missing else name  # the result that was meant
         written[name] = _equation(b, outputs.get(name), scope)
     for name in missing:
@@ -283,10 +284,21 @@ def _equations(op: s.Op, outputs: dict[str, TensorSig], scope: Scope) -> tuple[E
     return tuple(written[n] for n in outputs if n in written)
 
 
+def _missing(op: s.Op, outputs: Collection[str]) -> list[str]:
+    """The results that have no equation."""
+    named = {b.name for b in op.body if isinstance(b, s.Equation)}
+    return [n for n in outputs if n not in named]
+
+
+def _strays(op: s.Op, outputs: Collection[str]) -> set[str]:
+    """What has an equation and is no result."""
+    return {b.name for b in op.body if isinstance(b, s.Equation)}.difference(outputs)
+
+
 def _equation(b: s.Equation, tensor: TensorSig | None, scope: Scope) -> Equation:
     """The equation of a result, of none where that is a mistake that is reported."""
     tensor = tensor or TensorSig(b.name, tuple(LEAD if isinstance(i, s.Dots) else POISON for i in b.indices))
-    fits = len(b.indices) == len(tensor.dims)
+    fits, before = len(b.indices) == len(tensor.dims), len(scope.report.found)
     if not fits:
         scope.misfit("E308", f"`{b.name}` has {axes(len(tensor.dims))}, {given_indices(len(b.indices))}", b.span)
     indices: list[Var | Lead] = []
@@ -300,10 +312,12 @@ def _equation(b: s.Equation, tensor: TensorSig | None, scope: Scope) -> Equation
                 named.append((name, item))
                 claim(name, item.span, scope)
             case _:
-                scope.misfit("E308", "expected an index variable here", item.span, "or `..` for leading axes")
+                if fits:
+                    scope.misfit("E308", "expected an index variable here", item.span, "or `..` for leading axes")
                 named += [(n.name, n) for n in _names(item) if n.name not in scope.sizes]
     _unique(scope.report, "index", named)
-    body = elaborate(b.body, scope.bind(*(n for n, _ in named)))
+    loose = scope.loose or len(scope.report.found) > before
+    body = elaborate(b.body, replace(scope.bind(*(n for n, _ in named)), loose=loose))
     if body.sort is Sort.BOOL:
         scope.report.error("E310", "expected a number, found a condition", b.body.span)
     elif tensor.sort is Sort.INDEX and body.sort is Sort.REAL:
