@@ -36,14 +36,14 @@ struct Cell {
 };
 
 struct Area {
-    std::string name;
+    std::string name, symbol;
     char* start;
     size_t bytes;
     std::vector<Cell> cells;
 };
 
 constexpr uint32_t COPYING = 1;
-constexpr size_t DYNAMIC = 256 * 1024;
+constexpr size_t MOST_SHARED = 227 * 1024;  // of a block: no GPU has more
 
 std::vector<Buffer> buffers;
 /// A kernel's library: its static variables by address, and its read-only part.
@@ -94,7 +94,7 @@ Library read_library(const char* path, const char* base) {
             if (ELF64_ST_TYPE(symbols[k].st_info) != STT_OBJECT || name.rfind("_ZZ", 0) || symbols[k].st_shndx >= head->e_shnum ||
                 !(sections[symbols[k].st_shndx].sh_flags & SHF_WRITE))
                 continue;
-            found.areas.push_back({local_name(name), const_cast<char*>(base) + symbols[k].st_value, symbols[k].st_size, {}});
+            found.areas.push_back({local_name(name), name, const_cast<char*>(base) + symbols[k].st_value, symbols[k].st_size, {}});
         }
     }
     munmap(mapped, size_t(status.st_size));
@@ -207,22 +207,29 @@ void access(const void* place, size_t bytes, bool write) {
 
 }  // namespace
 
-void find_statics(const void* kernel) {
+bool find_statics(const void* kernel, size_t dynamic_bytes) {
     Dl_info info{};
     if (!dladdr(kernel, &info)) abort();
     auto known = libraries.find(info.dli_fbase);
     if (known == libraries.end())
         known = libraries.emplace(info.dli_fbase, read_library(info.dli_fname, static_cast<const char*>(info.dli_fbase))).first;
     library = &known->second;
+    const std::string locals = "_Z" + std::string(info.dli_sname ? info.dli_sname + 1 : "") + "E";
+    size_t static_bytes = 0;
+    for (const Area& a : library->areas)
+        if (a.symbol.rfind(locals, 0) == 0) static_bytes += a.bytes;
+    if (static_bytes + dynamic_bytes <= MOST_SHARED) return true;
+    failure = "a launch with " + std::to_string(static_bytes) + " bytes of static and " + std::to_string(dynamic_bytes) +
+              " of dynamic shared memory is not possible";
+    return false;
 }
 
 void start_block_memory(size_t dynamic_bytes) {
     if (!dynamic_area.start) {
-        void* p = mmap(nullptr, DYNAMIC, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        dynamic_area = {"dynamic", static_cast<char*>(p), 0, std::vector<Cell>(DYNAMIC / 2)};
+        void* p = mmap(nullptr, MOST_SHARED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        dynamic_area = {"dynamic", "", static_cast<char*>(p), 0, std::vector<Cell>(MOST_SHARED / 2)};
     }
-    if (dynamic_bytes > DYNAMIC) failure = "more dynamic shared memory than any GPU has";
-    dynamic_area.bytes = std::min(dynamic_bytes, DYNAMIC);
+    dynamic_area.bytes = dynamic_bytes;
     memset(dynamic_area.start, 0xff, dynamic_area.bytes);
     for (Area& a : library->areas) memset(a.start, 0xff, a.bytes);
 }

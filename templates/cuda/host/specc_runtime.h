@@ -60,7 +60,8 @@ void leave_fiber();
 void run_block();
 void reset_copies();
 
-void find_statics(const void* kernel);
+/// Finds the shared memory of a kernel; whether a GPU has as much for a block.
+bool find_statics(const void* kernel, size_t dynamic_bytes);
 void start_block_memory(size_t dynamic_bytes);
 void written_at_barrier();
 

@@ -315,7 +315,7 @@ int launch(const void* kernel, Invoke invoke, void* call, const Arguments& argum
         t.number = n;
         t.index = {n % block.x, n / block.x % block.y, n / block.x / block.y};
     }
-    find_statics(kernel);
+    if (!find_statics(kernel, shared_bytes)) return cudaErrorInvalidValue;
     if (!have_chosen) {
         chosen.resize(blocks);
         for (size_t n = 0; n < blocks; ++n) chosen[n] = uint32_t(n);

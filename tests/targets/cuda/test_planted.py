@@ -81,6 +81,9 @@ FAULTS = {
     ),
     "sums of values that nobody set": Fault("decodeGQA", SUMS + " = {}", SUMS, BOUND),
     "a sum of weights that nobody set": Fault("decodeGQA", "total[2] = {}", "total[2]", BOUND),
+    "more shared memory than a GPU has": Fault(
+        "lmHead", "size_t(bytes)", "size_t(bytes) + 232000", "dynamic shared memory is not possible"
+    ),
     "tail of the sum not masked": Fault(
         "lmHead", "left = own < 130 ? 200 - k_first : 0", "left = VEC", f"out of range|{BOUND}"
     ),

@@ -165,6 +165,17 @@ def test_what_the_header_lacks_does_not_compile() -> None:
         run("y[threadIdx.x] = erfcinv(0.5f);", out())
 
 
+@pytest.mark.parametrize("static", [0, 4096])
+def test_a_launch_with_more_shared_memory_than_any_gpu_has_is_refused(static: int) -> None:
+    room = 227 * 1024 - static
+    used = f"__shared__ float s[{static // 4}];\ns[threadIdx.x] = 1.0f;\n__syncthreads();\ny[0] = s[threadIdx.x ^ 1];"
+    body = used if static else "y[0] = 1.0f;"
+    run(body, out(), shared_bytes=room)
+    told = f"{static} bytes of static and {room + 16} of dynamic shared memory is not possible"
+    with pytest.raises(KernelFault, match=told):
+        run(body, out(), shared_bytes=room + 16)
+
+
 def test_a_launch_of_too_many_threads_is_refused() -> None:
     with pytest.raises(KernelFault, match="2048 threads is not possible"):
         run("y[0] = 1;", out(), block=(2048,))
