@@ -27,12 +27,19 @@ struct Buffer {
     std::vector<uint8_t> writes;  // by element, of an output
 };
 
+/// Threads that did the same since a barrier, which is no race among themselves.
+struct Several {
+    uint32_t when = 0;   // at which barrier
+    uint32_t lanes = 0;  // of one warp
+    uint16_t one = 0, time = 0;
+    bool many = false;   // threads of several warps
+};
+
 /// What happened to two bytes of shared memory.
 struct Cell {
-    uint32_t wrote = 0, read = 0;  // at which barrier; `wrote` before the block's first one: not at all
-    uint32_t lanes = 0;            // that read, of one warp
-    uint16_t writer = 0, wrote_time = 0, reader = 0, read_time = 0;
-    bool many = false;             // threads of several warps read
+    uint32_t wrote = 0;  // at which barrier; before the block's first one: not at all
+    uint16_t writer = 0, wrote_time = 0;
+    Several read, changed;  // `changed`: by atomic operations
 };
 
 struct Area {
@@ -108,12 +115,23 @@ bool ordered(const Thread& mine, unsigned other, uint16_t time) {
     return other == mine.number || (other / 32 == mine.number / 32 && mine.known[other % 32] > time);
 }
 
-bool readers_ordered(const Thread& mine, const Cell& c) {
-    if (c.many || c.reader / 32u != mine.number / 32) return false;
+/// Whether `mine` knows what all of them did, if they did it since the last barrier.
+bool all_ordered(const Thread& mine, const Several& others) {
+    if (others.when != now.epoch) return true;
+    if (others.many || others.one / 32u != mine.number / 32) return false;
     for (unsigned lane = 0; lane < 32; ++lane)
-        if ((c.lanes >> lane & 1) && !ordered(mine, c.reader / 32u * 32 + lane, c.read_time)) return false;
+        if ((others.lanes >> lane & 1) && !ordered(mine, others.one / 32u * 32 + lane, others.time)) return false;
     return true;
 }
+
+void join(Several& others, const Thread& mine) {
+    if (others.when != now.epoch) others = {now.epoch, 0, uint16_t(mine.number), 0, false};
+    others.many |= others.one / 32u != mine.number / 32;
+    others.lanes |= 1u << mine.lane();
+    others.time = std::max(others.time, mine.time);
+}
+
+constexpr const char *READ = "or another read", *CHANGED = "or another changed by an atomic operation";
 
 [[noreturn]] void race(const Area& a, size_t byte, const char* mine, const char* other, unsigned thread) {
     fail("race: thread %u %s byte %zu of shared `%s`, which thread %u %s with no barrier between", current->number, mine, byte,
@@ -129,13 +147,8 @@ void shared_read(Area& a, size_t byte, size_t bytes) {
         if (c.wrote < now.first_epoch)
             fail("uninitialised: thread %u reads byte %zu of shared `%s`, which was never written", me.number, n * 2, a.name.c_str());
         if (c.wrote == now.epoch && !ordered(me, c.writer, c.wrote_time)) race(a, n * 2, "reads", "wrote", c.writer);
-        if (c.read != now.epoch) {
-            c.read = now.epoch, c.lanes = 0, c.many = false, c.read_time = 0;
-            c.reader = uint16_t(me.number);
-        }
-        c.many |= c.reader / 32u != me.number / 32;
-        c.lanes |= 1u << me.lane();
-        c.read_time = std::max(c.read_time, me.time);
+        if (!all_ordered(me, c.changed)) race(a, n * 2, "reads", CHANGED, c.changed.one);
+        join(c.read, me);
     }
 }
 
@@ -146,9 +159,22 @@ void shared_write(Area& a, size_t byte, size_t bytes, bool copying = false) {
         if (c.wrote == COPYING && c.writer != me.number)
             fail("race: thread %u writes byte %zu of shared `%s`, which thread %u copies with cp.async", me.number, n * 2, a.name.c_str(), c.writer);
         if (c.wrote == now.epoch && !ordered(me, c.writer, c.wrote_time)) race(a, n * 2, "writes", "wrote", c.writer);
-        if (c.read == now.epoch && !readers_ordered(me, c)) race(a, n * 2, "writes", "or another read", c.reader);
+        if (!all_ordered(me, c.read)) race(a, n * 2, "writes", READ, c.read.one);
+        if (!all_ordered(me, c.changed)) race(a, n * 2, "writes", CHANGED, c.changed.one);
         c.wrote = copying ? COPYING : now.epoch;
         c.writer = uint16_t(me.number), c.wrote_time = me.time;
+    }
+}
+
+void shared_change(Area& a, size_t byte, size_t bytes) {
+    const Thread& me = *current;
+    for (size_t n = byte / 2; n <= (byte + bytes - 1) / 2; ++n) {
+        Cell& c = a.cells[n];
+        if (c.wrote < now.first_epoch)
+            fail("uninitialised: thread %u changes byte %zu of shared `%s`, which was never written", me.number, n * 2, a.name.c_str());
+        if (c.wrote == now.epoch && !ordered(me, c.writer, c.wrote_time)) race(a, n * 2, "changes", "wrote", c.writer);
+        if (!all_ordered(me, c.read)) race(a, n * 2, "changes", READ, c.read.one);
+        join(c.changed, me);
     }
 }
 
@@ -257,14 +283,12 @@ void checked_store(void* to, const void* from, size_t bytes, size_t alignment) {
     memcpy(to, from, bytes);
 }
 
-/// Atomic operations of several threads are no race with each other, so they leave no trace in shared memory.
 void check_atomic(void* address, size_t bytes) {
     if (reinterpret_cast<uintptr_t>(address) % bytes) fail("misaligned: thread %u has an atomic operation at an address that is no multiple of %zu", current->number, bytes);
     auto* place = static_cast<char*>(address);
     if (Area* a = area_of(place)) {
-        const Cell& c = a->cells[size_t(place - a->start) / 2];
-        if (c.wrote < now.first_epoch) fail("uninitialised: thread %u changes byte %zu of shared `%s`, which was never written", current->number, size_t(place - a->start), a->name.c_str());
-        return;
+        if (place + bytes > a->start + a->bytes) outside(place, bytes, true);
+        return shared_change(*a, size_t(place - a->start), bytes);
     }
     access(address, bytes, false);
     access(address, bytes, true);

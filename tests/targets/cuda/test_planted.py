@@ -50,6 +50,7 @@ WEIGHTED = "        specc::multiply_columns"
 BASE = "const real base = largest"
 SUMS = "sums[1][Shape::WARP_D / 8][4]"
 UNREADY = "race|uninitialised"
+FIRST_ROW = "const int first_row = blockIdx.x * Shape::ROWS;\n"
 TILES = ("left_tile(step), warp_m", "right_tile(step), warp_n")
 FAULTS = {
     "barrier removed before a tile is read": Fault("lmHead", STAGED + BARRIER, STAGED, UNREADY),
@@ -83,6 +84,13 @@ FAULTS = {
     "a sum of weights that nobody set": Fault("decodeGQA", "total[2] = {}", "total[2]", BOUND),
     "more shared memory than a GPU has": Fault(
         "lmHead", "size_t(bytes)", "size_t(bytes) + 232000", "dynamic shared memory is not possible"
+    ),
+    "atomic operation read without a barrier": Fault(
+        "wide",
+        FIRST_ROW,
+        FIRST_ROW + "__shared__ unsigned hits;\n if (threadIdx.x == 0) hits = 0;\n __syncthreads();\n"
+        "atomicAdd(&hits, 1u);\n if (hits == 0) return;\n",
+        "race: thread .* byte 0 of shared `hits`",
     ),
     "tail of the sum not masked": Fault(
         "lmHead", "left = own < 130 ? 200 - k_first : 0", "left = VEC", f"out of range|{BOUND}"

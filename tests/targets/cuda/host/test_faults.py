@@ -118,6 +118,34 @@ def test_a_missing_barrier_is_a_race_whatever_the_order(name: str, seed: int) ->
         run(f"__shared__ float s[64];\n{RACES[name]}", out(), block=(64,), seed=seed)
 
 
+COUNT = "__shared__ unsigned s[1];\nif (threadIdx.x == 0) s[0] = 0;\n__syncthreads();\n"
+ATOMIC_RACES = {
+    "read after": "atomicAdd(s, 1u);\ny[threadIdx.x] = s[0];",
+    "write after": "atomicAdd(s, 1u);\nif (threadIdx.x == 40) s[0] = 3;\n",
+    "read before": "y[threadIdx.x] = s[0];\natomicAdd(s, 1u);",
+    "write before": "if (threadIdx.x == 0) s[0] = 3;\natomicAdd(s, 1u);",
+    "a warp barrier between two warps": "atomicAdd(s, 1u);\n__syncwarp();\ny[threadIdx.x] = s[0];",
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", ATOMIC_RACES)
+def test_an_atomic_operation_and_a_plain_access_are_a_race(name: str, seed: int) -> None:
+    with pytest.raises(KernelFault, match=r"race: thread \d+ (reads|writes|changes) byte 0 of shared `s`"):
+        run(COUNT + ATOMIC_RACES[name], out(), block=(64,), seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_atomic_operations_are_no_race_with_each_other_nor_across_barriers(seed: int) -> None:
+    y = out()
+    body = "atomicAdd(s, 1u);\natomicAdd(s, 1u);\n__syncthreads();\ny[threadIdx.x] = s[0];"
+    run(COUNT + body, y, block=(64,), seed=seed)
+    assert (y["y"] == 128).all()
+    warp = "if (threadIdx.x < 32) {\natomicAdd(s, 1u);\n__syncwarp();\ny[threadIdx.x] = s[0];\n}"
+    run(COUNT + warp, y, block=(64,), seed=seed)
+    assert (y["y"][:32] == 32).all()
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_barriers_order_memory(seed: int) -> None:
     y = out()
