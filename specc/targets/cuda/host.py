@@ -32,10 +32,10 @@ COMMON = ("-std=c++20", "-O1", "-fPIC", "-g0", "-ffp-contract=off", "-Wall", "-W
 WATCHED = (
     "-fsanitize=thread", "-fsanitize=signed-integer-overflow,shift,bounds,alignment,integer-divide-by-zero",
 )  # fmt: skip
-INSTRUMENTED = (
-    "-x", "c++", *WATCHED,
-    "-Wno-unknown-pragmas", "-fno-gnu-unique", "-fstack-reuse=none", "--param", "tsan-instrument-func-entry-exit=0",
+GNU_ONLY = (
+    "-fno-gnu-unique", "-fno-thread-jumps", "-fstack-reuse=none", "--param", "tsan-instrument-func-entry-exit=0",
 )  # fmt: skip
+INSTRUMENTED = ("-x", "c++", *WATCHED, "-Wno-unknown-pragmas")
 """Every memory access is a call of the runtime, and so is integer arithmetic that C++ leaves undefined."""
 
 
@@ -92,8 +92,7 @@ def _header_text() -> str:
 
 def flags() -> tuple[str, ...]:
     """Arguments for a kernel file."""
-    gnu_only = ("-fno-gnu-unique", "-fstack-reuse=none", "--param", "tsan-instrument-func-entry-exit=0")
-    return INSTRUMENTED if "clang" not in _version() else tuple(f for f in INSTRUMENTED if f not in gnu_only)
+    return INSTRUMENTED if "clang" in _version() else (*INSTRUMENTED, *GNU_ONLY)
 
 
 def build(text: str, wide: bool = False) -> Path:

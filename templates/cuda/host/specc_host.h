@@ -15,6 +15,11 @@
 #define __align__(n) __attribute__((aligned(n)))
 // Blocks run one at a time, so memory that they have for themselves is static; gaps between arrays catch indices.
 #define __shared__ static __attribute__((aligned(512)))
+#ifdef __clang__  // g++ keeps them apart with -fno-thread-jumps
+#define SPECC_MEETING __attribute__((noinline, convergent))
+#else
+#define SPECC_MEETING __attribute__((noinline))
+#endif
 #define SPECC_PLAIN __attribute__((no_sanitize("thread", "undefined")))
 
 struct uint3 {
@@ -55,13 +60,14 @@ void* dynamic_shared(size_t alignment);
 
 /// Waits until every lane of `mask` has come to the same operation, whose last lane then runs `complete` on what all
 /// lanes brought (by lane; null for lanes outside of the mask).
+/// `site`: the call in the machine code (the caller's, if null): a helper that two branches call is no place to meet.
 using Complete = void (*)(void* const* brought, unsigned mask);
-void meet(const char* what, unsigned mask, void* brought, Complete complete, int line);
+SPECC_MEETING void meet(const char* what, unsigned mask, void* brought, Complete complete, int line, const void* site = nullptr);
 /// `meet` for an operation that orders memory.
-void meet_and_order(unsigned mask, int line);
-void barrier(int line);
+SPECC_MEETING void meet_and_order(unsigned mask, int line);
+SPECC_MEETING void barrier(int line);
 /// Counts the threads whose `predicate` holds, at a barrier.
-int barrier_count(bool predicate, int line);
+SPECC_MEETING int barrier_count(bool predicate, int line, const void* site = nullptr);
 
 /// Ends the launch: the fiber that calls it never goes on.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
@@ -119,10 +125,10 @@ SPECC_PLAIN void exchange(void* const* brought, unsigned mask) {
 }
 
 template <typename T>
-SPECC_PLAIN T shuffle(const char* what, unsigned mask, T value, int source, int line) {
+SPECC_MEETING SPECC_PLAIN T shuffle(const char* what, unsigned mask, T value, int source, int line) {
     static_assert(__is_trivially_copyable(T) && sizeof(T) <= 8);
     Exchanged<T> mine{value, value, source};
-    meet(what, mask, &mine, exchange<T>, line);
+    meet(what, mask, &mine, exchange<T>, line, __builtin_return_address(0));
     return mine.taken;
 }
 
@@ -144,9 +150,9 @@ SPECC_PLAIN inline void vote(void* const* brought, unsigned) {
         if (brought[lane]) static_cast<Voted*>(brought[lane])->ballot = ballot;
 }
 
-SPECC_PLAIN inline unsigned ballot(const char* what, unsigned mask, bool predicate, int line) {
+SPECC_MEETING SPECC_PLAIN inline unsigned ballot(const char* what, unsigned mask, bool predicate, int line) {
     Voted mine{predicate, 0};
-    meet(what, mask, &mine, vote, line);
+    meet(what, mask, &mine, vote, line, __builtin_return_address(0));
     return mine.ballot;
 }
 
@@ -157,43 +163,43 @@ SPECC_PLAIN inline unsigned ballot(const char* what, unsigned mask, bool predica
 #define blockDim (specc_host::block_size())
 #define gridDim (specc_host::grid_size())
 
-inline void __syncthreads(int line = __builtin_LINE()) { specc_host::barrier(line); }
-inline int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
+__forceinline__ void __syncthreads(int line = __builtin_LINE()) { specc_host::barrier(line); }
+__forceinline__ int __syncthreads_count(int predicate, int line = __builtin_LINE()) {
     return specc_host::barrier_count(predicate != 0, line);
 }
-inline int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __syncthreads_or(int predicate, int line = __builtin_LINE()) {
     return specc_host::barrier_count(predicate != 0, line) != 0;
 }
-inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+__forceinline__ void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
     specc_host::meet_and_order(mask, line);
 }
-inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+__forceinline__ unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
     return specc_host::ballot("__ballot_sync", mask, predicate != 0, line);
 }
-inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
     return specc_host::ballot("__any_sync", mask, predicate != 0, line) != 0;
 }
-inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
+__forceinline__ int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
     return specc_host::ballot("__all_sync", mask, predicate != 0, line) == mask;
 }
 template <typename T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, int line = __builtin_LINE()) {
+__forceinline__ T __shfl_sync(unsigned mask, T value, int source, int width = 32, int line = __builtin_LINE()) {
     const int lane = specc_host::lane();
     return specc_host::shuffle("__shfl_sync", mask, value, (lane & ~(width - 1)) | (source & (width - 1)), line);
 }
 template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, int line = __builtin_LINE()) {
+__forceinline__ T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, int line = __builtin_LINE()) {
     const int lane = specc_host::lane(), source = lane ^ bits;
     const bool inside = source < (lane & ~(width - 1)) + width;
     return specc_host::shuffle("__shfl_xor_sync", mask, value, inside ? source : lane, line);
 }
 template <typename T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
+__forceinline__ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
     const int lane = specc_host::lane(), source = lane - int(delta);
     return specc_host::shuffle("__shfl_up_sync", mask, value, source >= (lane & ~(width - 1)) ? source : lane, line);
 }
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
+__forceinline__ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, int line = __builtin_LINE()) {
     const int lane = specc_host::lane(), source = lane + int(delta);
     const bool inside = source < (lane & ~(width - 1)) + width;
     return specc_host::shuffle("__shfl_down_sync", mask, value, inside ? source : lane, line);

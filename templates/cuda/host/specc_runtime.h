@@ -29,6 +29,7 @@ struct Thread {
     const char* what = "";   // the operation at which it waits
     unsigned mask = 0;
     int line = 0;
+    const void* site = nullptr;
     void* brought = nullptr;
     Complete complete = nullptr;
     bool predicate = false;

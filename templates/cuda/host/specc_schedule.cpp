@@ -132,7 +132,7 @@ void report_stuck() {
         const Thread* missing = nullptr;
         for (const Thread* t : now.threads)
             if (t->number / 32 == warp->number / 32 && (warp->mask >> t->lane() & 1) &&
-                (t->state != State::at_warp || t->line != warp->line || t->what != warp->what || t->mask != warp->mask))
+                (t->state != State::at_warp || t->site != warp->site || t->what != warp->what || t->mask != warp->mask))
                 missing = t;
         const char* where = !missing ? "is not in the block" : missing->state == State::left ? "has left the kernel"
                                                                                                  : "waits elsewhere";
@@ -152,10 +152,10 @@ bool release_barrier() {
     int count = 0;
     const Thread* first = now.threads[0];
     for (Thread* t : now.threads) {
-        if (t->line != first->line || t->what != first->what) {
+        if (t->site != first->site || t->what != first->what) {
             char text[200];
-            snprintf(text, sizeof text, "barrier divergence: thread %u waits at %s (line %d), thread %u at %s (line %d)", first->number,
-                     first->what, first->line, t->number, t->what, t->line);
+            snprintf(text, sizeof text, "barrier divergence: thread %u waits at %s (line %d), thread %u at %s (line %d)%s", first->number,
+                     first->what, first->line, t->number, t->what, t->line, t->line == first->line ? " in another branch" : "");
             failure = text;
             return false;
         }
@@ -207,10 +207,10 @@ uint3 block_index() { return now.block_now; }
 uint3 block_size() { return now.block; }
 uint3 grid_size() { return now.grid; }
 
-void meet(const char* what, unsigned mask, void* brought, Complete complete, int line) {
+void meet(const char* what, unsigned mask, void* brought, Complete complete, int line, const void* site) {
     Thread& me = *current;
     if (!(mask >> me.lane() & 1)) fail("line %d: lane %u calls %s with a mask %#x that it is not in", line, me.lane(), what, mask);
-    me.what = what, me.mask = mask, me.line = line, me.brought = brought, me.complete = complete;
+    me.what = what, me.mask = mask, me.line = line, me.site = site ? site : __builtin_return_address(0), me.brought = brought, me.complete = complete;
     me.state = State::at_warp;
     const unsigned first = me.number / 32 * 32;
     for (unsigned lane = 0; lane < 32; ++lane) {
@@ -218,7 +218,7 @@ void meet(const char* what, unsigned mask, void* brought, Complete complete, int
         if (first + lane >= now.threads.size()) fail("line %d: the mask %#x of %s names lane %u, which is not in the block", line, mask, what, lane);
         const Thread& other = *now.threads[first + lane];
         if (other.state == State::left) fail("line %d: the mask %#x of %s names lane %u, which has left the kernel", line, mask, what, lane);
-        if (other.state != State::at_warp || other.line != line || other.what != what || other.mask != mask) return leave_fiber();
+        if (other.state != State::at_warp || other.site != me.site || other.what != what || other.mask != mask) return leave_fiber();
     }
     void* all[32] = {};
     for (unsigned lane = 0; lane < 32; ++lane)
@@ -248,15 +248,15 @@ void meet_and_order(unsigned mask, int line) {
                 t.time = time;
                 for (int n = 0; n < 32; ++n) t.known[n] = known[n];
             }
-    }, line);
+    }, line, __builtin_return_address(0));
 }
 
-void barrier(int line) { barrier_count(false, line); }
+void barrier(int line) { barrier_count(false, line, __builtin_return_address(0)); }
 
-int barrier_count(bool predicate, int line) {
+int barrier_count(bool predicate, int line, const void* site) {
     Thread& me = *current;
     me.state = State::at_barrier;
-    me.what = "__syncthreads", me.line = line, me.predicate = predicate;
+    me.what = "__syncthreads", me.line = line, me.site = site ? site : __builtin_return_address(0), me.predicate = predicate;
     leave_fiber();
     return int(me.mask);
 }

@@ -51,6 +51,7 @@ BASE = "const real base = largest"
 SUMS = "sums[1][Shape::WARP_D / 8][4]"
 UNREADY = "race|uninitialised"
 FIRST_ROW = "const int first_row = blockIdx.x * Shape::ROWS;\n"
+PRODUCT = "specc::multiply_rows<Shape::K>(sums, left_tile(step), warp_m, right_tile(step), warp_n);"
 TILES = ("left_tile(step), warp_m", "right_tile(step), warp_n")
 FAULTS = {
     "barrier removed before a tile is read": Fault("lmHead", STAGED + BARRIER, STAGED, UNREADY),
@@ -91,6 +92,12 @@ FAULTS = {
         FIRST_ROW + "__shared__ unsigned hits;\n if (threadIdx.x == 0) hits = 0;\n __syncthreads();\n"
         "atomicAdd(&hits, 1u);\n if (hits == 0) return;\n",
         "race: thread .* byte 0 of shared `hits`",
+    ),
+    "matrix instructions in two branches of a warp": Fault(
+        "lmHead",
+        PRODUCT,
+        f"if (threadIdx.x % 2) {{\n {PRODUCT} sums[0][0][0] += 0.0f;\n }} else {{\n {PRODUCT}\n}}",
+        "divergence: .* ldmatrix",
     ),
     "tail of the sum not masked": Fault(
         "lmHead", "left = own < 130 ? 200 - k_first : 0", "left = VEC", f"out of range|{BOUND}"

@@ -183,6 +183,48 @@ y[threadIdx.x] = v;"""
         run(body, out())
 
 
+HELPERS = """
+template <typename Op>
+__device__ __forceinline__ float joined(float v) { return Op::join(v, __shfl_xor_sync(0xffffffffu, v, 1)); }
+__device__ __forceinline__ void both() { __syncthreads(); }
+__device__ __forceinline__ void every() { __syncwarp(); }
+__device__ __forceinline__ bool some(bool x) { return __any_sync(0xffffffffu, x); }
+"""
+BRANCHES = {
+    "shuffle": ("v = joined<specc::Sum>(v);", "divergence: .* at __shfl_xor_sync .* waits elsewhere"),
+    "vote": ("v = some(v > 1);", "divergence: .* at __any_sync .* waits elsewhere"),
+    "warp barrier": ("every();", "divergence: .* at __syncwarp .* waits elsewhere"),
+    "barrier": ("both();", r"barrier divergence: .* at __syncthreads \(line \d+\) in another branch"),
+}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_helper_that_two_branches_of_a_warp_call_is_no_place_to_meet(name: str, seed: int) -> None:
+    call, told = BRANCHES[name]
+    body = (
+        f"float v = threadIdx.x;\nif (threadIdx.x % 2) {{\n{call}\nv += 1;\n}} else {{\n{call}\n}}\ny[threadIdx.x] = v;"
+    )
+    with pytest.raises(KernelFault, match=told):
+        run(body, out(), more=HELPERS, seed=seed)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_helper_between_two_branches_on_one_condition_is_a_place_to_meet(seed: int) -> None:
+    """A compiler that copied the call into both ways would part the lanes."""
+    y = out()
+    body = """float v = threadIdx.x;
+if (threadIdx.x % 2) v += 1;
+v = joined<specc::Sum>(v);
+both();
+every();
+if (threadIdx.x % 2) v += 1;
+y[threadIdx.x] = v;"""
+    run(body, y, more=HELPERS, seed=seed)
+    n = np.arange(32)
+    assert (y["y"][:32] == n // 2 * 4 + 2 + n % 2).all()
+
+
 def test_integer_overflow_names_its_line() -> None:
     with pytest.raises(KernelFault, match=r"line \d+: thread \d+: a product overflows its integer type"):
         run("const int t = threadIdx.x;\ny[t] = float(t * big[0]);", out(), {"big": np.array([2**31 - 1], np.int32)})
