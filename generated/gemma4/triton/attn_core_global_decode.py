@@ -150,8 +150,8 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 4}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
-            Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
+            Config(4, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(None, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
     "sm_90": {
@@ -161,8 +161,8 @@ CONFIGS: Configs = {
             Config(None, 8, 3, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 4}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
-            Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
+            Config(4, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(None, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
     "sm_100": {
@@ -172,8 +172,8 @@ CONFIGS: Configs = {
             Config(None, 8, 3, {"BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 512, "SPLITS": 4}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
-            Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
+            Config(4, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(None, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
 }

@@ -206,7 +206,7 @@ CONFIGS: Configs = {
     },
     "sm_100": {
         2: (Config(None, 8, 2, {"BLOCK_T": 64, "BLOCK_L": 32, "BLOCK_E": 512, "BLOCK_D": 256}),),
-        4: (Config(None, 4, 2, {"BLOCK_T": 32, "BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128}),),
+        4: (Config(None, 8, 2, {"BLOCK_T": 32, "BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128}),),
     },
 }
 

@@ -151,8 +151,8 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 64, "BLOCK_E": 256, "BLOCK_D": 256, "SPLITS": 4}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
-            Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
+            Config(4, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(None, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
     "sm_90": {
@@ -162,8 +162,8 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 64, "BLOCK_E": 256, "BLOCK_D": 256, "SPLITS": 4}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
-            Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
+            Config(4, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(None, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
     "sm_100": {
@@ -173,8 +173,8 @@ CONFIGS: Configs = {
             Config(None, 8, 2, {"BLOCK_L": 64, "BLOCK_E": 256, "BLOCK_D": 256, "SPLITS": 4}),
         ),
         4: (
-            Config(4, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
-            Config(None, 4, 2, {"BLOCK_L": 32, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
+            Config(4, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 32}),
+            Config(None, 4, 2, {"BLOCK_L": 16, "BLOCK_E": 32, "BLOCK_D": 128, "SPLITS": 4}),
         ),
     },
 }
