@@ -364,6 +364,16 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_read_range(void* p, size_t bytes) { access(p, bytes, false); }
 void __tsan_write_range(void* p, size_t bytes) { access(p, bytes, true); }
+// Clang's copies of whole objects.
+void* __tsan_memcpy(void* to, const void* from, size_t bytes) {
+    if (bytes) access(from, bytes, false), access(to, bytes, true);
+    return memmove(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, size_t bytes) { return __tsan_memcpy(to, from, bytes); }
+void* __tsan_memset(void* to, int byte, size_t bytes) {
+    if (bytes) access(to, bytes, true);
+    return memset(to, byte, bytes);
+}
 
 struct Where {
     const char* file;
