@@ -14,6 +14,7 @@ from specc.format import format_expr, format_value
 from specc.formula_text import dims_text, formula_text
 from specc.ir import Application, BoundOp, LayerClass, Model, NodeVariant, Piece, Role, Weight, WireRead
 from specc.kernels import Kernel
+from specc.source import Span
 from specc.syntax_spec import SpecFile
 
 SYNTAX_EXPR = get_args(syntax.Expr)
@@ -70,8 +71,9 @@ def _tree(label: str, value: Any, leaf: Callable[[Any], str | None]) -> list[str
 
 
 def _fields(value: Any, leaf: Callable[[Any], str | None]) -> list[str]:
-    pairs = [(f.name, getattr(value, f.name)) for f in fields(value) if f.name != "span"]
-    return [line for name, v in pairs if v is not None and v != () for line in _tree(name, v, leaf)]
+    pairs = [(f.name, getattr(value, f.name)) for f in fields(value)]
+    told = ((name, v) for name, v in pairs if v is not None and v != () and not isinstance(v, Span))
+    return [line for name, v in told for line in _tree(name, v, leaf)]
 
 
 def dump_model(model: Model) -> str:

@@ -39,7 +39,7 @@ def using(spec: Path, name: str) -> str:
     with pytest.raises(SpecError) as caught:
         pipeline.build(spec, spec.parent / "out", Options())
     (found,) = caught.value.diagnostics
-    assert found.span is not None and (found.span.line, found.span.column) == (2, 1)
+    assert found.span is not None and (found.span.line, found.span.column) == (2, 5)
     assert "secret" not in str(caught.value)
     assert not (spec.parent / "out").exists()
     return found.code

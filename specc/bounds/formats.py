@@ -90,6 +90,8 @@ def store_interval(value: Array, error: Array, dtype: str) -> tuple[Array, Array
         outward = error > 0
         low = np.where(outward, np.nextafter(low, -np.inf), low)
         high = np.where(outward, np.nextafter(high, np.inf), high)
+        unbounded = np.isposinf(error)
+        low, high = np.where(unbounded, -np.inf, low), np.where(unbounded, np.inf, high)
     return round_to(low, dtype), round_to(high, dtype)
 
 
@@ -105,7 +107,8 @@ def store_error(value: Array, error: Array, dtype: str) -> Array:
     """Largest distance of an accepted store from `value`: the bound after the store."""
     low, high = store_interval(value, error, dtype)
     with np.errstate(invalid="ignore"):
-        return np.where(low == high, np.abs(low - value), np.maximum(high - value, value - low))
+        within = np.where(low == high, np.abs(low - value), np.maximum(high - value, value - low))
+    return np.where(np.isposinf(error), np.inf, within)
 
 
 def rms(x: Array) -> float:
@@ -122,13 +125,13 @@ def vacuity(error: Array, oracle: Array) -> float:
     bottom, top = rms(oracle), rms(error)
     if top == 0:
         return 0.0
-    return top / bottom if bottom > 0 else np.inf
+    return top / bottom if bottom > 0 and np.isfinite(top) else np.inf
 
 
 def usage(y: Array, value: Array, error: Array, dtype: str) -> float:
     """Largest |y - value| over the bound after the store: 1 is a kernel at its limit. 0 where both are 0."""
     allowed = store_error(value, error, dtype)
     with np.errstate(invalid="ignore", divide="ignore"):
-        seen = np.abs(np.asarray(y, np.float64) - value)
+        seen = np.where(y == value, 0.0, np.abs(np.asarray(y, np.float64) - value))
         ratio = np.where(seen == 0, 0.0, seen / allowed)
     return float(np.max(ratio, initial=0.0))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specc.bounds import Numerics, bound
-from specc.bounds.formats import accepts, rms, store_error, store_interval, usage
+from specc.bounds.formats import accepts, store_error, store_interval, usage, vacuity
 from specc.evidence.integers import extent
 from specc.kernels import Kernel, Pointwise
 from specc.oracle import evaluate, evaluate_within, uncertainty
@@ -153,10 +153,9 @@ def _compare(
         for where in bad[:3]
     )  # fmt: skip
     total, chosen = store_error(oracle, error, dtype), chosen & ~lost
-    signal = rms(oracle[chosen])
-    vacuity = rms(total[chosen]) / signal if signal > 0 else None
+    share = vacuity(total[chosen], oracle[chosen]) if np.any(oracle[chosen]) else None
     used = usage(got[chosen], oracle[chosen], error[chosen], dtype) if chosen.any() else 0.0
-    return Verdict(int(chosen.sum()), used, vacuity, mismatches, len(bad))
+    return Verdict(int(chosen.sum()), used, share, mismatches, len(bad))
 
 
 def _mask(box: tuple[npt.NDArray[np.int64], ...], written: Written) -> npt.NDArray[np.bool_]:

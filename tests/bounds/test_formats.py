@@ -85,6 +85,15 @@ def test_an_infinite_result_is_accepted_only_where_the_bound_reaches_beyond_the_
     assert accepts(inf, big, np.array([8000.0]), "float16")
 
 
+def test_an_infinite_bound_accepts_every_number_and_is_no_evidence() -> None:
+    inf, one = np.array([np.inf]), np.ones(1)
+    for value in (one, inf, -inf):
+        assert accepts(-inf, value, inf, "bfloat16") and accepts(one, value, inf, "bfloat16")
+        assert not accepts(np.array([np.nan]), value, inf, "bfloat16")
+        assert store_error(value, inf, "bfloat16") == vacuity(inf, value) == np.inf
+        assert usage(value, value, inf, "bfloat16") == 0
+
+
 def test_the_bound_after_the_store_holds_the_rounding_of_the_store() -> None:
     value = np.array([1 + 2.0**-9, 2.0])
     np.testing.assert_array_equal(store_error(value, np.zeros(2), "bfloat16"), [2.0**-9, 0])

@@ -58,7 +58,7 @@ def test_only_one_of_key_and_value_of_its_own_is_refused() -> None:
     assert reasons(text + equation, N=2, D=3)["attention"] == "only one of key and value depends on `b`"
 
 
-@pytest.mark.parametrize("power", ["x[t, i]^(1/3)", "2^x[t, i]", "10^(400 + 1/3)", "x[t, i]^100"])
+@pytest.mark.parametrize("power", ["x[t, i]^(1/3)", "2^x[t, i]", "x[t, i]^100"])
 def test_a_power_that_no_target_has_is_refused(power: str) -> None:
     found = reasons(f"op f(x[T, H]) -> y[T, H]\n  y[t, i] = {power}·x[t, i]", H=4)
     assert "no target has the power" in found["all"]

@@ -20,7 +20,7 @@ FAULTS = {
     "`attn.v_norm[global]`: wire x: k -> kr": "gemma4",
     "`layers`: layers counted from 1": "gemma3_270m",
     "`attn.rope`: op rope -> ropeInterleaved": "qwen3_0_6b",
-    "`attn.core`: op decodeGQA -> causalTiled": "granite_3_3_8b",
+    "`attn.core`: op decodeGQA -> decodeTiled": "granite_3_3_8b",
     "`attn.core`: constant scale -> 1": "qwen3_0_6b",
     "`attn.core`: wire q: qr -> qn": "qwen3_0_6b",
     "`attn_residual`, `mlp_residual`: constant r -> 1": "granite_3_3_8b",

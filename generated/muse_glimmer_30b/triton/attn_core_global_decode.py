@@ -94,7 +94,7 @@ def attn_core_global_decode_kernel(
             dot = tl.dot(q, k, dot, input_precision="ieee")
         score = 0.34206290539899237 * dot
         seen = l_in[None, :]
-        score = tl.where(score == float("-inf"), -3.4028234663852886e+38, score)
+        score = tl.where(score == float("-inf"), -3.4028234663852886e38, score)
         score = tl.where(seen, score, float("-inf"))
         largest = tl.maximum(top, tl.max(score, 1))
         base = tl.where(largest == float("-inf"), 0.0, largest)
@@ -137,7 +137,7 @@ def attn_core_global_decode_kernel_merge(
     weight = tl.exp(top - tl.where(largest == float("-inf"), 0.0, largest))
     total = tl.sum(weight * tl.load(totals_ptr + part), 0)
     sums = tl.load(sums_ptr + part[:, None] * 128 + d[None, :], mask=d_in[None, :], other=0.0)
-    divisor = tl.where(largest == -3.4028234663852886e+38, float("nan"), tl.where(total == 0.0, 1.0, total))
+    divisor = tl.where(largest == -3.4028234663852886e38, float("nan"), tl.where(total == 0.0, 1.0, total))
     acc = tl.sum(weight[:, None] * sums, 0) / divisor
     o_row = o_ptr + b * o_stride_b + h * o_stride_h
     tl.store(o_row + d, acc.to(o_ptr.dtype.element_ty), mask=d_in)

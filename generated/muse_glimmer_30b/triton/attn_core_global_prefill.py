@@ -71,7 +71,7 @@ def attn_core_global_prefill_kernel_by_key(
         dot = dot[:, None]
         score = 0.34206290539899237 * dot
         seen = (start < last) & (start <= pos)
-        score = tl.where(score == float("-inf"), -3.4028234663852886e+38, score)
+        score = tl.where(score == float("-inf"), -3.4028234663852886e38, score)
         score = tl.where(seen, score, float("-inf"))
         score = tl.sum(score, 1)
         largest = tl.maximum(top, score)
@@ -83,7 +83,7 @@ def attn_core_global_prefill_kernel_by_key(
         v = tl.load(v_row + start * v_stride_l + d, mask=d_in, other=0.0).to(tl.float32)
         share = weight.to(v_ptr.dtype.element_ty).to(tl.float32)[:, None] * v
         acc = acc * fade[:, None] + tl.where(seen, share, 0.0)
-    divisor = tl.where(top == -3.4028234663852886e+38, float("nan"), tl.where(total == 0.0, 1.0, total))
+    divisor = tl.where(top == -3.4028234663852886e38, float("nan"), tl.where(total == 0.0, 1.0, total))
     acc = acc / divisor[:, None]
     o_row = o_ptr + t * o_stride_t + h * o_stride_h
     tl.store(o_row + d, acc.to(o_ptr.dtype.element_ty), mask=t_in & d_in)
@@ -153,7 +153,7 @@ def attn_core_global_prefill_kernel(
             dot = tl.dot(q, k, dot, input_precision="ieee")
         score = 0.34206290539899237 * dot
         seen = l_in[None, :] & (l[None, :] <= pos)
-        score = tl.where(score == float("-inf"), -3.4028234663852886e+38, score)
+        score = tl.where(score == float("-inf"), -3.4028234663852886e38, score)
         score = tl.where(seen, score, float("-inf"))
         largest = tl.maximum(top, tl.max(score, 1))
         base = tl.where(largest == float("-inf"), 0.0, largest)
@@ -168,7 +168,7 @@ def attn_core_global_prefill_kernel(
         )
         acc = tl.dot(weight.to(v.dtype), v, acc * fade[:, None], input_precision="ieee")
     if tl.abs(tl.sum(acc)) < float("inf"):
-        divisor = tl.where(top == -3.4028234663852886e+38, float("nan"), tl.where(total == 0.0, 1.0, total))
+        divisor = tl.where(top == -3.4028234663852886e38, float("nan"), tl.where(total == 0.0, 1.0, total))
         acc = acc / divisor[:, None]
         o_row = o_ptr + t * o_stride_t + h * o_stride_h
         tl.store(o_row + d, acc.to(o_ptr.dtype.element_ty), mask=t_in & d_in)
