@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from specc.evidence.execute import TritonExecutor
 from specc.targets.triton.target import run
 from tests.lower.cases import Case
 from tests.targets.user_ops import ALL, assert_agrees
@@ -11,4 +12,4 @@ from tests.targets.user_ops import ALL, assert_agrees
 
 @pytest.mark.parametrize("case", ALL, ids=lambda c: c.name)
 def test_the_kernel_agrees_with_the_definition(case: Case) -> None:
-    assert_agrees(case, lambda kernel, inputs: run(kernel, inputs)[0])
+    assert_agrees(case, TritonExecutor(), lambda kernel, inputs: run(kernel, inputs)[0])
