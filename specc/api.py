@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from specc import pipeline
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.formula_text import formula_text
-from specc.inputs import TARGETS, Options
+from specc.inputs import TARGETS, Options, read_source
 from specc.ir import BoundOp, Model, NodeVariant, Phase, Role
 from specc.ops import Expr, Formula
 from specc.pipeline import Build
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from specc.kernels import Kernel
+    from specc.targets.tile_table import TileTable
 
 DTYPES = ("bfloat16", "float16", "float32", "float64")
 GPU_DTYPES = ("bfloat16", "float16", "float32")
@@ -92,32 +93,46 @@ class Node:
         except (IndexError, TypeError, ValueError) as error:
             raise SpecError([Diagnostic("E507", f"`{self.path}`: {error}", None, _operands(formula))]) from error
 
-    def run(self, target: str, *, dtype: str = "float32", phase: str | None = None, **tensors: Any) -> dict[str, Any]:
+    def run(
+        self,
+        target: str,
+        *,
+        dtype: str = "float32",
+        phase: str | None = None,
+        tiles: str | PathLike[str] | None = None,
+        gpu: str | None = None,
+        **tensors: Any,
+    ) -> dict[str, Any]:
         """The results that a target computes when everything is stored in `dtype`, as float64.
 
         `torch` runs the reference function on the CPU, `triton` the generated kernel in the interpreter, and `cuda` the
         generated kernel, built for the CPU; given torch tensors on a GPU, there, as they lie and in their own type, on
-        the current stream, and the results are such tensors too.
+        the current stream, and the results are such tensors too. `tiles`: a table whose rows come before the shipped
+        ones. `gpu` ("sm_90"): without a GPU, the kernel still has the tiles that it has on that one.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
         if target != "torch" and dtype not in GPU_DTYPES:
             stored = ", ".join(GPU_DTYPES)
             raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
+        table = None if tiles is None else Path(tiles)
+        if table is not None:
+            read_source(table)
         if target == "cuda" and any(getattr(value, "is_cuda", False) for value in tensors.values()):
-            return self._on_device(phase, tensors)
+            return self._on_device(phase, tensors, table)
         arrays = {name: _array(value) for name, value in tensors.items()}
         bound = self._fitting(self._bound(phase), arrays)
         with _failures(self, target):
             if target == "torch":
                 found = _run_torch(self, bound, arrays, dtype)
             else:
-                found = _run_kernels(self, target, bound, arrays, dtype)
+                found = _run_kernels(self, target, bound, arrays, dtype, _tiles(target, table, gpu))
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
 
-    def _on_device(self, phase: str | None, tensors: Mapping[str, Any]) -> dict[str, Any]:
+    def _on_device(self, phase: str | None, tensors: Mapping[str, Any], tiles: Path | None) -> dict[str, Any]:
         from specc.targets.cuda.device import run_on_device
         from specc.targets.cuda.emit import emit
+        from specc.targets.cuda.tiles import load_tiles
 
         apart = [name for name, value in tensors.items() if not hasattr(value, "is_cuda")]
         if apart:
@@ -128,7 +143,7 @@ class Node:
         with _failures(self, "cuda"):
             for kernel in self.kernels(_phase_of(self, bound)):
                 wanted = [o.name for o in kernel.operands if not o.output]
-                found |= run_on_device(kernel, emit(kernel), {n: tensors[n] for n in wanted})
+                found |= run_on_device(kernel, emit(kernel, table=load_tiles(tiles)), {n: tensors[n] for n in wanted})
         return found
 
     def kernel(self, phase: str | None = None) -> Kernel:
@@ -187,7 +202,14 @@ def _run_torch(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str
     return run_node(bound.formula, dict(bound.roles), arrays, dtype, node.model.profile.rounds)
 
 
-def _run_kernels(node: Node, target: str, bound: BoundOp, arrays: Mapping[str, Any], dtype: str) -> Mapping[str, Any]:
+def _tiles(target: str, table: Path | None, gpu: str | None) -> TileTable:
+    found: TileTable = import_module(f"specc.targets.{target}.tiles").load_tiles(table, gpu)
+    return found
+
+
+def _run_kernels(
+    node: Node, target: str, bound: BoundOp, arrays: Mapping[str, Any], dtype: str, table: TileTable
+) -> Mapping[str, Any]:
     import torch
 
     run = import_module(f"specc.targets.{target}.target").run
@@ -199,7 +221,7 @@ def _run_kernels(node: Node, target: str, bound: BoundOp, arrays: Mapping[str, A
             n: t if operands[n].role is Role.INDEX else t.to(getattr(torch, operands[n].stored(dtype)))
             for n, t in tensors.items()
         }
-        found |= run(kernel, stored)[0]
+        found |= run(kernel, stored, table=table)[0]
     return found
 
 

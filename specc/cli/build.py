@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from specc import pipeline
+from specc.cli.options import Json, Tiles
 from specc.cli.output import BAD_INPUT, FAILED, count, diagnostic_values, print_json, print_warnings
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.echo import visible
@@ -19,7 +20,6 @@ from specc.pipeline import Build
 Specs = Annotated[
     list[str], typer.Argument(metavar="SPEC…", help="Model Specs: specs/gemma4.spec, google/gemma-4-31B.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
 
 
 def build(
@@ -30,7 +30,7 @@ def build(
     compile: Annotated[
         list[str], typer.Option(metavar="ARCH", help="Also compile for sm_80, sm_90, sm_100; no GPU is needed.")
     ] = [],  # noqa: B006
-    tiles: Annotated[Path | None, typer.Option(help="A tile table whose rows come before the shipped ones.")] = None,
+    tiles: Tiles = None,
     dump_stage: Annotated[str | None, typer.Option(help="Print syntax, model, kernels or files, and stop.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Build again on every save, until Ctrl-C.")] = False,
     json: Json = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from specc import pipeline
+from specc.cli.options import Gpu, Json, Tiles
 from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.echo import visible
@@ -33,8 +34,9 @@ def check(
     examples: Annotated[int, typer.Option(min=0, help="Drawn cases beside the pinned ones, per kernel.")] = 10,
     seed: Annotated[int | None, typer.Option(help="Seed of the drawn cases; a new one when not given.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for counterexamples.")] = Path("counterexamples"),
-    tiles: Annotated[Path | None, typer.Option(help="A tile table whose rows come before the shipped ones.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    tiles: Tiles = None,
+    gpu: Gpu = None,
+    json: Json = False,
 ) -> None:
     """Hold every kernel and reference function against the formulas, within derived bounds."""
     # The matrices are small: threads of NumPy's BLAS only get into each other's way.
@@ -52,15 +54,16 @@ def check(
         read_source(tiles)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
+    options = [*(["--tiles", str(tiles)] if tiles else []), *(["--gpu", gpu] if gpu else [])]
     reports: list[Report] = []
     files: dict[int, Path] = {}
-    for report in check_kernels(model, kernels, targets, examples, number, tiles=tiles):
+    for report in check_kernels(model, kernels, targets, examples, number, tiles=tiles, gpu=gpu):
         reports.append(report)
         if report.counterexample is not None and not report.shared:
             files[id(report)] = save(report, report.counterexample, out)
         if not json:
             key = nodes[report.kernel.name].key.partition(":")[2]
-            print(line(report, files.get(id(report)), f"{spec}:{key}"), flush=True)
+            print(line(report, files.get(id(report)), f"{spec}:{key}", options), flush=True)
     bad = [r for r in reports if r.status != "VERIFIED"]
     if json:
         found = [values(r, files.get(id(r)), nodes[r.kernel.name]) for r in reports]
@@ -108,8 +111,8 @@ def _kernels(model: Model, paths: Sequence[str]) -> tuple[tuple[Kernel, ...], di
     return all_kernels(lowered), {k.name: Node(model, x.node) for x in lowered for k in x.kernels}
 
 
-def line(report: Report, file: Path | None, key: str) -> str:
-    """One kernel on one target; a refuted one takes three lines."""
+def line(report: Report, file: Path | None, key: str, options: Sequence[str] = ()) -> str:
+    """One kernel on one target; a refuted one takes three lines. `options`: those that say what its tiles are."""
     share = "-" if report.vacuity is None else f"{report.vacuity:.1e}"
     cases = f"as {report.shared}" if report.shared else f"{len(report.outcomes)} cases"
     text = (
@@ -121,7 +124,7 @@ def line(report: Report, file: Path | None, key: str) -> str:
     if file is not None:
         dtype = report.counterexample.case.dtype if report.counterexample else "float32"
         words = ["specc", "eval", key, "--phase", report.kernel.phase, "--inputs", str(file)]
-        command = shlex.join([*words, "--target", report.target, "--dtype", dtype])
+        command = shlex.join([*words, "--target", report.target, "--dtype", dtype, *options])
         text += f"\n  replay: {visible(command)}"
     return text + (f"\n  {report.reason}" if report.status == "UNKNOWN" else "")
 

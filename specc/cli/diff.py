@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specc.cli.options import Json
 from specc.cli.output import FAILED, print_json, print_warnings
 from specc.diagnostics import Collector, SpecError
 from specc.echo import visible
@@ -27,7 +28,7 @@ Named = Annotated[str, typer.Argument(help="specs/gemma4.spec, HEAD:specs/gemma4
 Side = tuple["Model", dict[str, str], tuple[str, ...]]
 
 
-def diff(old: Named, new: Named, json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False) -> None:
+def diff(old: Named, new: Named, json: Json = False) -> None:
     """Say what differs in meaning between two Model Specs, and which generated files that touches.
 
     Exits with 1 where the meaning differs."""

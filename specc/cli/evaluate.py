@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from specc.cli.options import Gpu, Json, Tiles
 from specc.cli.output import FAILED, print_errors, print_json
 from specc.diagnostics import Diagnostic, SpecError
 
@@ -35,7 +36,9 @@ def evaluate(
     ] = "float32",
     phase: Annotated[str | None, typer.Option(help="prefill or decode; that of the node's op when not given.")] = None,
     output: Annotated[Path | None, typer.Option(metavar="OUT.npz", help="Where the results go.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    tiles: Tiles = None,
+    gpu: Gpu = None,
+    json: Json = False,
 ) -> None:
     """Compute one node on given operands."""
     from specc.api import load
@@ -49,7 +52,7 @@ def evaluate(
     if target is Target.ORACLE:
         found = node.oracle(phase=phase, **arrays)
     else:
-        found = _run(node, target, dtype, phase, arrays, json)
+        found = _run(node, target, json, arrays, dtype=dtype, phase=phase, tiles=tiles, gpu=gpu)
     if output is not None:
         _save(output, found)
     values = {name: array_values(array) for name, array in found.items()}
@@ -60,11 +63,11 @@ def evaluate(
 
 
 def _run(
-    node: Node, target: Target, dtype: str, phase: str | None, arrays: Mapping[str, Any], as_json: bool
+    node: Node, target: Target, as_json: bool, arrays: Mapping[str, Any], **options: Any
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Ends the command with FAILED when it is the target that fails: a counterexample can be just that."""
     try:
-        return node.run(target, dtype=dtype, phase=phase, **arrays)
+        return node.run(target, **options, **arrays)
     except SpecError as error:
         if any(d.code != "E510" for d in error.diagnostics):
             raise

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from specc.cli.options import Json
 from specc.cli.output import FAILED, print_json
 from specc.diagnostics import Collector, Diagnostic, SpecError
 from specc.echo import visible
@@ -18,7 +19,7 @@ from specc.storage import rewrite_file
 def fmt(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help=".spec and .ops files.")],
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Rewrite specs and op libraries in their canonical form."""
     report = Collector()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from specc.cli.options import Json
 from specc.cli.output import print_json
 from specc.echo import visible
 
@@ -59,7 +60,7 @@ def _show_node(model: Model, key: str, form: Form) -> None:
         print("\n".join(print_node(page, form) for page in pages), end="")
 
 
-def list_models(json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False) -> None:
+def list_models(json: Json = False) -> None:
     """List the models that have a spec here, and the ops that a spec can name."""
     from specc.library import load_library
     from specc.models import known_models

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from specc.cli.options import Json
 from specc.cli.output import FAILED, print_json
 from specc.diagnostics import Diagnostic, SpecError
 from specc.ir import Role
@@ -36,7 +37,7 @@ def verify(
     timeout: Annotated[int, typer.Option(help="Seconds that FILE may run.", min=1, max=MOST)] = 300,
     memory: Annotated[int, typer.Option(help="GiB of memory that FILE may take.", min=1, max=MOST)] = 4,
     search: Annotated[int, typer.Option(help="Seconds to look for what FILE does instead.", min=0, max=MOST)] = 120,
-    json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Hold a spec against the official implementation, or your own, layer by layer in float64."""
     # The matrices are small: threads only get into each other's way.

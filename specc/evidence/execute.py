@@ -115,7 +115,7 @@ class CudaExecutor:
         from specc.targets.cuda.target import chunk_sizes, lanes
 
         found = cuda_numerics(storage(kernel, case.dtype), lanes(kernel))
-        chunks = chunk_sizes(kernel, table=self.tiles) if isinstance(kernel.schedule, Recurrent) else ()
+        chunks = chunk_sizes(kernel, self.tiles) if isinstance(kernel.schedule, Recurrent) else ()
         return replace(found, depth=replace(found.depth, chunks=chunks))
 
 

@@ -17,13 +17,17 @@ from specc.targets.triton.tiles import load_tiles as load_triton_tiles
 Progress = Callable[[Kernel, str, Outcome], None]
 
 
-def executors(model: Model, targets: Sequence[str], tiles: Path | None = None) -> tuple[Executor, ...]:
-    """`tiles`: a table whose rows come before the shipped ones. Raises KeyError for an unknown target, SpecError for
-    mistakes in `tiles`."""
+def executors(
+    model: Model, targets: Sequence[str], tiles: Path | None = None, gpu: str | None = None
+) -> tuple[Executor, ...]:
+    """`tiles`: a table whose rows come before the shipped ones. `gpu`: kernels have the tiles that they have there.
+    Raises KeyError for an unknown target, SpecError for mistakes in `tiles` and an unknown GPU."""
+    triton, cuda = load_triton_tiles(tiles, gpu), load_cuda_tiles(tiles, gpu)
+    whose = "" if gpu is None else f", tiles of {gpu}"
     known: dict[str, Executor] = {
-        "triton": TritonExecutor(tiles=load_triton_tiles(tiles)),
+        "triton": TritonExecutor(tiles=triton, evidence=f"{TritonExecutor.evidence}{whose}"),
         "torch": TorchExecutor(model.profile.rounds),
-        "cuda": CudaExecutor(tiles=load_cuda_tiles(tiles)),
+        "cuda": CudaExecutor(tiles=cuda, evidence=f"{CudaExecutor.evidence}{whose}"),
     }
     return tuple(known[t] for t in targets)
 
@@ -37,11 +41,12 @@ def check_kernels(
     dtypes: Sequence[str] = DTYPES,
     progress: Progress | None = None,
     tiles: Path | None = None,
+    gpu: str | None = None,
 ) -> Iterator[Report]:
     """One report per kernel and target, as they are done. A kernel that differs from an earlier one in nothing but its
     name shares that one's outcomes, and says so."""
     done: dict[tuple[str, Kernel], Report] = {}
-    chosen = executors(model, targets, tiles)
+    chosen = executors(model, targets, tiles, gpu)
     for kernel in kernels:
         for executor in chosen:
             key = (executor.name, replace(kernel, name="", keys=()))

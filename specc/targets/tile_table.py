@@ -73,6 +73,17 @@ class TileTable:
     archs: tuple[str, ...]
     rows: tuple[Row, ...]
 
+    def alone(self, gpu: str) -> TileTable:
+        """The table for one GPU ("sm_90"): of the newest of its architectures that `gpu` runs. Raises SpecError (E505)
+        where there is none."""
+        known = {int(a.removeprefix("sm_")): a for a in self.archs if a.startswith("sm_")}
+        number = gpu.removeprefix("sm_")
+        fit = [n for n in known if gpu != number and number.isascii() and number.isdigit() and n <= int(number)]
+        if not fit:
+            help_ = f"there are tiles for {', '.join(known.values())}"
+            raise SpecError([Diagnostic("E505", f"there is no architecture `{gpu}`", None, help_)])
+        return TileTable((known[max(fit)],), self.rows)
+
     def resolve(self, schedule: str, facts: Mapping[str, int]) -> Configs:
         """The configurations of one kernel. Raises SpecError where the table has none for some GPU."""
         return tuple(

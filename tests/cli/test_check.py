@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def test_the_report_for_a_program_has_every_field(capsys: pytest.CaptureFixture[
 def test_a_wrong_kernel_is_refuted_and_its_counterexample_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def planted(model: Model, targets: object, tiles: object) -> tuple[Executor, ...]:
+    def planted(model: Model, *options: object) -> tuple[Executor, ...]:
         (kernel,) = (k for k in all_kernels(lower_each(model)) if k.name == "norm1")
         text = emit(kernel)
         assert "other=0.0" in text
@@ -98,6 +99,35 @@ def test_an_own_op_with_an_own_formula_has_a_cuda_kernel_that_is_verified_with_n
     capsys.readouterr()
     assert run(words) == 0
     assert "VERIFIED cuda" in capsys.readouterr().out
+
+
+HUGE = """[[cuda.contraction]]
+arch = "sm_80"
+BLOCK_M = 256
+BLOCK_N = 256
+BLOCK_K = 64
+WARPS_M = 2
+GROUP_M = 1
+warps = 8
+stages = 4
+"""
+"""More shared memory than a block may have on any GPU."""
+
+
+def test_tiles_for_a_gpu_are_run_where_it_is_asked_for_and_replayed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = tmp_path / "own.toml"
+    table.write_text(HUGE)
+    words = ["--node", "mlp.down", "--target", "cuda", "--tiles", str(table), "--out", str(tmp_path)]
+    assert check(capsys, *words)[0] == 0
+    status, text = check(capsys, *words, "--gpu", "sm_90")
+    assert status == 1 and "524288 of dynamic shared memory is not possible" in text
+    assert "run on the CPU, tiles of sm_90" in text
+    replay = shlex.split(text.partition("replay: specc ")[2].splitlines()[0])
+    assert replay[-4:] == ["--tiles", str(table), "--gpu", "sm_90"]
+    assert run(replay) == 1 and "E510" in capsys.readouterr().err
+    assert run(replay[:-2]) == 0
 
 
 OPEN = """op openGQA(q[T, heads, D], k[L, kv_heads, D], v[L, kv_heads, D], pos[T]: index; D: nat, heads: nat,

@@ -219,6 +219,8 @@ def test_a_byte_order_mark_is_no_part_of_a_text(specc: Run, own: Path, tmp_path:
         ([], 2, "error[E507]: `embed`: "),
         (["--target", "torch"], 1, "error[E510]: the target failed: IndexError: "),
         (["--target", "triton", "--dtype", "float64"], 2, "error[E505]: triton stores nothing in float64"),
+        (["--target", "cuda", "--tiles", "none.toml"], 2, "error[E501]: cannot read `none.toml`"),
+        (["--target", "cuda", "--gpu", "sm_9x"], 2, "error[E505]: there is no architecture `sm_9x`"),
     ],
 )
 def test_eval_says_what_it_cannot_compute(
@@ -235,7 +237,7 @@ def test_eval_says_what_it_cannot_compute(
 def test_eval_says_how_a_kernel_fails(specc: Run, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from specc.targets.triton.interpret_faults import MemoryFault
 
-    def fail(*arguments: object) -> None:
+    def fail(*arguments: object, **options: object) -> None:
         raise MemoryFault("reads past the end", "w_ptr", 600)
 
     monkeypatch.setattr("specc.targets.triton.target.run", fail)
@@ -264,6 +266,8 @@ MISTAKES = {
     "no arrays": (["eval", f"{MODEL}@1.0:lm_head", "--inputs", "x.npz"], "error[E501]"),
     "no arrays in it": (["eval", f"{MODEL}@1.0:lm_head", "--inputs", SPEC], "error[E501]"),
     "no tile table": (["build", SPEC, "--tiles", "none.toml"], "error[E501]: cannot read `none.toml`"),
+    "no such GPU": (["check", SPEC, "--gpu", "sm_9x"], "error[E505]: there is no architecture `sm_9x`"),
+    "a GPU too old": (["check", SPEC, "--gpu", "sm_75"], "help: there are tiles for sm_80, sm_90, sm_100"),
     "bad tile table": (["build", SPEC, "--tiles", "{tmp}/notes.txt"], "error[E902]"),
     "unknown architecture": (["build", SPEC, "--out", "{tmp}/o", "--compile", "sm_9"], "did you mean `sm_90`?"),
     "used library missing": (["build", "{tmp}/tiny.spec"], "error[E501]"),

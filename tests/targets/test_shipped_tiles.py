@@ -11,17 +11,15 @@ from specc.evidence.case import Case
 from specc.evidence.check import Executor, try_case
 from specc.evidence.execute import CudaExecutor, TritonExecutor
 from specc.evidence.strategy import pinned
-from specc.kernels import Attention, Contraction, Kernel, Recurrent
+from specc.kernels import Attention, Contraction, Kernel
 from specc.ops import Size
 from specc.targets.cuda.emit import TILED
 from specc.targets.cuda.emit import emit as emit_cuda
-from specc.targets.cuda.tiles import CPU
+from specc.targets.cuda.tiles import CPU, GPU, load_tiles
 from specc.targets.cuda.tiles import shipped_tiles as cuda_tiles
-from specc.targets.tile_table import TileTable
 from specc.targets.triton.emit import emit as emit_triton
 from specc.targets.triton.tiles import shipped_tiles
 from tests.shipped import distinct
-from tests.targets.cuda.test_schedules import Shipped
 
 KERNELS = distinct()
 ROWS = {"contraction": (1, 4, 5, 16, 17, 129), "attention_decode": (4, 32, 33)}
@@ -61,10 +59,8 @@ def test_the_rows_of_cases_lie_on_both_sides_of_every_limit() -> None:
 @pytest.mark.parametrize("name", [n for n, k in KERNELS.items() if k.schedule_name in TILED])
 def test_a_cuda_kernel_with_the_tiles_of_gpus_is_right(name: str) -> None:
     kernel = KERNELS[name]
-    text = emit_cuda(kernel)
-    assert text != emit_cuda(kernel, arch=CPU)
-    kind = Shipped if isinstance(kernel.schedule, Recurrent) else CudaExecutor
-    assert wrong(kernel, kind({kernel.name: text}), [*pinned(kernel), *of_rows(kernel)]) == []
+    assert emit_cuda(kernel) != emit_cuda(kernel, arch=CPU)
+    assert wrong(kernel, CudaExecutor(tiles=load_tiles(gpu=GPU)), [*pinned(kernel), *of_rows(kernel)]) == []
 
 
 def varied() -> set[str]:
@@ -78,8 +74,7 @@ def varied() -> set[str]:
 @pytest.mark.parametrize("name", [n for n, k in KERNELS.items() if k.schedule_name in varied()])
 def test_a_triton_kernel_with_the_tiles_of_each_gpu_is_right(name: str) -> None:
     kernel, archs = KERNELS[name], shipped_tiles().archs
-    alone = {a: emit_triton(kernel, TileTable((a,), shipped_tiles().rows)) for a in archs}
-    texts = {text.replace(arch, "GPU"): text for arch, text in alone.items()}
-    for text in texts.values():
-        executor = TritonExecutor({kernel.name: text})
-        assert wrong(kernel, executor, [*pinned(kernel), *of_rows(kernel)]) == []
+    tables = {a: shipped_tiles().alone(a) for a in archs}
+    distinct = {emit_triton(kernel, table).replace(arch, "GPU"): table for arch, table in tables.items()}
+    for table in distinct.values():
+        assert wrong(kernel, TritonExecutor(tiles=table), [*pinned(kernel), *of_rows(kernel)]) == []

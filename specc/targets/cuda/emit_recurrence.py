@@ -12,7 +12,7 @@ from specc.targets.cuda.emit_pointwise import body, mentions
 from specc.targets.cuda.names import local_names
 from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
 from specc.targets.cuda.slots import Function, Instance, Slots, extent_text, product_text, unravel
-from specc.targets.cuda.tiles import CPU, Tiles, tiles_of
+from specc.targets.cuda.tiles import Tiles, on_host, tiles_of
 from specc.targets.tile_table import WIDTHS, Config, TileTable
 
 
@@ -41,11 +41,11 @@ def recurrence_slots(kernel: Kernel, tiles: Tiles) -> Slots:
     return _Printer(kernel, tiles).slots()
 
 
-def chunk_sizes(kernel: Kernel, arch: str = CPU, table: TileTable | None = None) -> tuple[int, ...]:
-    """Steps of a chunk by the table (the shipped one, if None)."""
+def chunk_sizes(kernel: Kernel, table: TileTable | None = None) -> tuple[int, ...]:
+    """Steps of a chunk, on the CPU, by the table (the shipped one, if None)."""
     r = kernel.schedule
     assert isinstance(r, Recurrent)
-    found = tiles_of(arch, table).of("recurrence", {"K": extent(r.key), "V": extent(r.value)})
+    found = tiles_of(on_host(table), table).of("recurrence", {"K": extent(r.key), "V": extent(r.value)})
     return tuple(sorted({c.tile("CHUNK") for some in found.values() for c in some}))
 
 

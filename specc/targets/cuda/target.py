@@ -15,7 +15,7 @@ from specc.targets.cuda.emit_recurrence import chunk_sizes
 from specc.targets.cuda.emit_row_reduction import lanes
 from specc.targets.cuda.header import header
 from specc.targets.cuda.names import namespace
-from specc.targets.cuda.tiles import CPU, load_tiles
+from specc.targets.cuda.tiles import load_tiles, on_host
 from specc.targets.tile_table import TileTable
 
 if TYPE_CHECKING:
@@ -59,12 +59,13 @@ def run(
     pitch: int | None = None,
     table: TileTable | None = None,
 ) -> tuple[dict[str, torch.Tensor], Trace]:
-    """Runs `text` (what `emit` prints with the tiles of `table` for CPUs, if None) on the CPU; see `run.run_text`."""
+    """Runs `text` (what `emit` prints with the tiles of `table`, if None) on the CPU, with the tiles for CPUs where the
+    table is not of one GPU; see `run.run_text`."""
     from specc.targets.cuda.run import run_text
 
     return run_text(
         kernel,
-        emit(kernel, arch=CPU, table=table) if text is None else text,
+        emit(kernel, arch=on_host(table), table=table) if text is None else text,
         tensors,
         programs,
         seed,

@@ -93,15 +93,21 @@ def shipped_tiles() -> TileTable:
     return parse_table(path.read_text(encoding="utf-8"), path.name, (), FORMS)
 
 
-def load_tiles(override: Path | None = None) -> TileTable:
-    """The shipped table; rows under `cuda` in `override`, a file of the user's, come before it.
+def load_tiles(override: Path | None = None, gpu: str | None = None) -> TileTable:
+    """The shipped table; rows under `cuda` in `override`, a file of the user's, come before it. `gpu`: for that one
+    alone, also where its kernels run on the CPU.
 
-    Raises SpecError for a malformed file, OSError for one that cannot be read."""
+    Raises SpecError for a malformed file and a GPU without tiles, OSError for a file that cannot be read."""
     table = shipped_tiles()
-    if override is None:
-        return table
-    own = parse_table(override.read_text(encoding="utf-8"), str(override), table.archs, FORMS, "cuda")
-    return TileTable(table.archs, (*own.rows, *table.rows))
+    if override is not None:
+        own = parse_table(override.read_text(encoding="utf-8"), str(override), table.archs, FORMS, "cuda")
+        table = TileTable(table.archs, (*own.rows, *table.rows))
+    return table if gpu is None else table.alone(gpu)
+
+
+def on_host(table: TileTable | None) -> str:
+    """The architecture whose tiles a kernel has where it runs on the CPU: `cpu`, unless the table is of one GPU."""
+    return CPU if table is None or CPU in table.archs else table.archs[0]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from specc.bounds import Numerics
 from specc.bounds.numerics import cuda
-from specc.evidence.case import Case
 from specc.evidence.check import Status, check_kernel
 from specc.evidence.draw import draw
 from specc.evidence.execute import CudaExecutor
@@ -18,11 +16,11 @@ from specc.evidence.judge import judge
 from specc.evidence.store import exact_values, stored
 from specc.evidence.strategy import pinned
 from specc.ir import Role
-from specc.kernels import Kernel, Recurrent
+from specc.kernels import Kernel
 from specc.oracle import evaluate
 from specc.targets.cuda.emit import emit
-from specc.targets.cuda.target import chunk_sizes, run
-from specc.targets.cuda.tiles import CPU, GPU
+from specc.targets.cuda.target import run
+from specc.targets.cuda.tiles import CPU, GPU, load_tiles
 from tests.evidence.planted import HEADS, Node, library, nat
 from tests.evidence.planted import NODES as SHIPPED
 from tests.evidence.test_meaning import REAL
@@ -60,14 +58,6 @@ STEPS = {
         f"exp(-c[t, h]) · {BEFORE} + {ADDED}",
     ),
 }
-
-
-class Shipped(CudaExecutor):
-    """Of recurrences with the chunks that ship."""
-
-    def numerics(self, kernel: Kernel, case: Case) -> Numerics:
-        found = super().numerics(kernel, case)
-        return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, GPU)))
 
 
 def recurrence(name: str) -> Kernel:
@@ -128,10 +118,7 @@ def test_a_kernel_is_verified(name: str) -> None:
 def test_a_kernel_with_the_tiles_that_ship_is_verified(name: str) -> None:
     own = kernel(name)
     assert emit(own) != emit(own, arch=CPU)
-    executor = CudaExecutor({own.name: emit(own)})
-    if isinstance(own.schedule, Recurrent):
-        executor = Shipped(executor.texts)
-    report = check_kernel(own, executor, examples=3, number=2)
+    report = check_kernel(own, CudaExecutor(tiles=load_tiles(gpu=GPU)), examples=3, number=2)
     assert report.status is Status.VERIFIED, report.counterexample or report.reason
 
 
