@@ -14,7 +14,7 @@ namespace gemma_3_270m {
 
 /// A block: 4 rows, 32 threads each, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(128) attn_qk_norm_kernel(const Element* __restrict__ x_ptr,
+__global__ void __launch_bounds__(128, 1) attn_qk_norm_kernel(const Element* __restrict__ x_ptr,
     const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr, int rows, int rows_1, int64_t x_stride_t,
     int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h) {
     constexpr int LANES = 32, PIECES = specc::ceil_div(256, LANES * VEC);

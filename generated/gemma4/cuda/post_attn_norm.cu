@@ -14,7 +14,7 @@ namespace gemma_4_31b {
 
 /// A block: one row, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(224) post_attn_norm_kernel(const Element* __restrict__ x_ptr,
+__global__ void __launch_bounds__(224, 1) post_attn_norm_kernel(const Element* __restrict__ x_ptr,
     const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr, int64_t x_stride_t, int64_t y_stride_t) {
     constexpr int LANES = 224, PIECES = specc::ceil_div(5376, LANES * VEC);
     __shared__ real scratch[1][7];

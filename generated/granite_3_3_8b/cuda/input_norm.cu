@@ -14,7 +14,7 @@ namespace granite_3_3_8b_instruct {
 
 /// A block: one row, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(256) input_norm_kernel(const Element* __restrict__ x_ptr,
+__global__ void __launch_bounds__(256, 1) input_norm_kernel(const Element* __restrict__ x_ptr,
     const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr, int64_t x_stride_t, int64_t y_stride_t) {
     constexpr int LANES = 256, PIECES = specc::ceil_div(4096, LANES * VEC);
     __shared__ real scratch[1][8];

@@ -14,9 +14,9 @@ namespace muse_glimmer_30b {
 
 /// A block: one row, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(224) embed_kernel(int index_bytes, const void* __restrict__ tokens_ptr,
-    const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr, int64_t w_stride_tokens,
-    int64_t y_stride_t) {
+__global__ void __launch_bounds__(224, 1) embed_kernel(int index_bytes,
+    const void* __restrict__ tokens_ptr, const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr,
+    int64_t w_stride_tokens, int64_t y_stride_t) {
     constexpr int LANES = 224, PIECES = specc::ceil_div(6656, LANES * VEC);
     __shared__ real scratch[1][7];
     const int row = blockIdx.x;

@@ -14,7 +14,7 @@ namespace qwen3_0_6b {
 
 /// A block: 4 rows, 32 threads each, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(128) input_norm_kernel(const Element* __restrict__ x_ptr,
+__global__ void __launch_bounds__(128, 1) input_norm_kernel(const Element* __restrict__ x_ptr,
     const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr, int rows, int64_t x_stride_t,
     int64_t y_stride_t) {
     constexpr int LANES = 32, PIECES = specc::ceil_div(1024, LANES * VEC);

@@ -22,7 +22,8 @@ namespace qwen3_8_27b {
 
 /// A block: 8 rows, 16 threads each, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(128) gdn_core_delta_decode_kernel(const specc::Accumulator<Element>* __restrict__ S0_ptr,
+__global__ void __launch_bounds__(128,
+    1) gdn_core_delta_decode_kernel(const specc::Accumulator<Element>* __restrict__ S0_ptr,
     const Element* __restrict__ q_ptr, const Element* __restrict__ k_ptr, const Element* __restrict__ v_ptr,
     const specc::Accumulator<Element>* __restrict__ alpha_ptr,
     const specc::Accumulator<Element>* __restrict__ beta_ptr, specc::Accumulator<Element>* __restrict__ S_ptr,

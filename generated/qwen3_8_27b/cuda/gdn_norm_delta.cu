@@ -27,7 +27,7 @@ __device__ __forceinline__ real silu(real x) {
 
 /// A block: 8 rows, 16 threads each, in vectors of VEC elements.
 template <typename Element, int VEC>
-__global__ void __launch_bounds__(128) gdn_norm_delta_kernel(const Element* __restrict__ x_ptr,
+__global__ void __launch_bounds__(128, 1) gdn_norm_delta_kernel(const Element* __restrict__ x_ptr,
     const Element* __restrict__ z_ptr, const Element* __restrict__ w_ptr, Element* __restrict__ y_ptr,
     int rows, int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h,
     int64_t y_stride_t, int64_t y_stride_h) {

@@ -57,7 +57,8 @@ def emit(kernel: Kernel, space: str = SPACE, arch: str = GPU, table: TileTable |
     """The text of a kernel's file; it includes `specc_device.cuh` from beside it. Tiles are those for `arch` of `table`
     (the shipped one, if None). Raises SpecError (E901) where it has none for the kernel."""
     ready, slots = filled(kernel, tiles_of(arch, table))
-    head = f"__global__ void __launch_bounds__({slots.values['threads']}) {ready.name}_kernel"
+    bounds = ", ".join(str(n) for n in (slots.values["threads"], slots.min_blocks) if n is not None)
+    head = f"__global__ void __launch_bounds__({bounds}) {ready.name}_kernel"
     values = {k: v for k, v in slots.values.items() if k != "threads"}
     text = render(
         slots.template,

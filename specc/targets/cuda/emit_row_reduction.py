@@ -115,7 +115,7 @@ class _Printer:
         used = [values, *(["rows"] if shape.rows > 1 else [])]
         return Slots(
             "cuda/row_reduction.cu.j2", values, exprs, parameters(self.kernel, used), product_text(r.rows),
-            tuple(dict.fromkeys(aligned)), launch,
+            tuple(dict.fromkeys(aligned)), launch, min_blocks=1,
         )  # fmt: skip
 
     def _opened(self, lines: list[str], more: Sequence[str] = ()) -> list[str]:

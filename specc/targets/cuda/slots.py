@@ -54,6 +54,8 @@ class Slots:
     """Sizes that, when they are 0, leave results to be written all the same."""
     workspace: tuple[str, ...] = ()
     """Statements that return the number of float32 elements that the launch needs beside its operands."""
+    min_blocks: int | None = None
+    """Blocks that a multiprocessor must hold. Where nothing is said, ptxas aims at a number, perhaps by spilling."""
     others: Callable[[int], tuple[Instance, ...]] | None = None
     """Instances of the kernels for a storage type of so many bytes, where they are not `NAME_kernel<Element, VEC>`."""
 

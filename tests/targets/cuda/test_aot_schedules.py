@@ -47,6 +47,10 @@ def test_a_small_kernel_has_matrix_instructions_and_wide_accesses_and_does_not_s
     assert_good(NODES[name].kernel(library()), "sm_90", "bfloat16")
 
 
+def test_a_kernel_that_keeps_a_row_in_registers_does_not_spill_for_one_more_block() -> None:
+    assert_good(KERNELS["gemma4 input_norm"], "sm_100", "float16")
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("name", SMALLEST)
 def test_kernels_of_the_smallest_model_have_matrix_instructions_and_do_not_spill(name: str, arch: str) -> None:
