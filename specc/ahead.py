@@ -16,11 +16,11 @@ from specc.ir import Role
 from specc.kernels import Kernel
 from specc.lowered import all_kernels
 from specc.targets.cuda.names import namespace
+from specc.tiles import ARCHITECTURES
 
 if TYPE_CHECKING:
     from specc.targets.report import CompileReport
 
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 WORKERS = 2
 
 

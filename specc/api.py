@@ -25,6 +25,7 @@ from specc.ops import Expr, Formula
 from specc.pipeline import Build
 from specc.spec_key import format_key, parse_key, resolve
 from specc.syntax_spec import SpecFile
+from specc.tiles import tile_tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -115,24 +116,24 @@ class Node:
         if target != "torch" and dtype not in GPU_DTYPES:
             stored = ", ".join(GPU_DTYPES)
             raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
-        table = None if tiles is None else Path(tiles)
-        if table is not None:
-            read_source(table)
+        own = None if tiles is None else Path(tiles)
+        if own is not None:
+            read_source(own)
+        tables = tile_tables(own, None if gpu is None else str(gpu))
         if target == "cuda" and any(getattr(value, "is_cuda", False) for value in tensors.values()):
-            return self._on_device(phase, tensors, table)
+            return self._on_device(phase, tensors, tables[target])
         arrays = {name: _array(value) for name, value in tensors.items()}
         bound = self._fitting(self._bound(phase), arrays)
         with _failures(self, target):
             if target == "torch":
                 found = _run_torch(self, bound, arrays, dtype)
             else:
-                found = _run_kernels(self, target, bound, arrays, dtype, _tiles(target, table, gpu))
+                found = _run_kernels(self, target, bound, arrays, dtype, tables[target])
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
 
-    def _on_device(self, phase: str | None, tensors: Mapping[str, Any], tiles: Path | None) -> dict[str, Any]:
+    def _on_device(self, phase: str | None, tensors: Mapping[str, Any], table: TileTable) -> dict[str, Any]:
         from specc.targets.cuda.device import run_on_device
         from specc.targets.cuda.emit import emit
-        from specc.targets.cuda.tiles import load_tiles
 
         apart = [name for name, value in tensors.items() if not hasattr(value, "is_cuda")]
         if apart:
@@ -143,7 +144,7 @@ class Node:
         with _failures(self, "cuda"):
             for kernel in self.kernels(_phase_of(self, bound)):
                 wanted = [o.name for o in kernel.operands if not o.output]
-                found |= run_on_device(kernel, emit(kernel, table=load_tiles(tiles)), {n: tensors[n] for n in wanted})
+                found |= run_on_device(kernel, emit(kernel, table=table), {n: tensors[n] for n in wanted})
         return found
 
     def kernel(self, phase: str | None = None) -> Kernel:
@@ -200,11 +201,6 @@ def _run_torch(node: Node, bound: BoundOp, arrays: Mapping[str, Any], dtype: str
     from specc.targets.torch.target import run_node
 
     return run_node(bound.formula, dict(bound.roles), arrays, dtype, node.model.profile.rounds)
-
-
-def _tiles(target: str, table: Path | None, gpu: str | None) -> TileTable:
-    found: TileTable = import_module(f"specc.targets.{target}.tiles").load_tiles(table, gpu)
-    return found
 
 
 def _run_kernels(

@@ -109,7 +109,9 @@ def lower(model: Model) -> tuple[Lowered, ...]:
 def files(model: Model, lowered: Sequence[Lowered], options: Options) -> dict[str, str]:
     """The text of every generated file, by its name under the model's folder. Raises SpecError."""
     from specc.page import page_markdown
+    from specc.tiles import tile_tables
 
+    tile_tables(options.tiles, targets=options.targets)
     found = {"config.json": config_text(model), "README.md": page_markdown(model, lowered)}
     for target in options.targets:
         found |= {f"{target}/{name}": text for name, text in emit_target(target, model, lowered, options).items()}

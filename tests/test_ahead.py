@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from specc import pipeline
-from specc.ahead import ARCHITECTURES, Compiled, compilable, compile_job, compile_model, jobs, run_jobs
+from specc.ahead import Compiled, compilable, compile_job, compile_model, jobs, run_jobs
 from specc.cli import compile as report
 from specc.cli import run
 from specc.diagnostics import SpecError
 from specc.inputs import Options
 from specc.resources import shipped
+from specc.tiles import ARCHITECTURES
 
 GEMMA = shipped("specs") / "gemma4.spec"
 MODELS = sorted(shipped("specs").glob("*.spec"))

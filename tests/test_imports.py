@@ -21,7 +21,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
-    ("files", ("targets", "render", "storage", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
+    ("files", ("targets", "tiles", "render", "storage", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
                "compare_nodes")),
     ("evidence", ("evidence",)),
     ("commands", ("inputs", "pipeline", "ahead", "models", "api", "verify", "cli", "__main__")),

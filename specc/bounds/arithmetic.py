@@ -171,7 +171,9 @@ class Arithmetic:
         pick = np.maximum if greatest else np.minimum
         r = pick(x, y)
         high, low = pick(x + ex, y + ey), pick(x - ex, y - ey)
-        return Val(axes, r, np.maximum(high - r, r - low), held)
+        with np.errstate(invalid="ignore"):
+            error = np.maximum(high - r, r - low)
+        return Val(axes, r, np.where(np.isnan(error), np.inf, error), held)
 
     def select(self, cond: Truth, a: Val, b: Val) -> Val:
         """`a` where `cond` holds, else `b`; where `cond` is not certain, everything between them."""

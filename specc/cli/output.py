@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from math import isfinite
 
 from specc.diagnostics import Diagnostic, SpecError, render_all
 
@@ -12,9 +13,21 @@ OK, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def print_json(value: object) -> None:
-    """JSON in which a terminal finds nothing to obey: such characters are escaped, as JSON does it."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    """JSON in which a terminal finds nothing to obey: such characters are escaped, as JSON does it. Numbers that it has
+    no form for are words."""
+    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def _finite(value: object) -> object:
+    match value:
+        case dict():
+            return {name: _finite(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+        case float() if not isfinite(value):
+            return str(value)
+    return value
 
 
 def print_errors(error: SpecError, as_json: bool) -> None:

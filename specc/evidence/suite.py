@@ -11,8 +11,7 @@ from specc.evidence.execute import CudaExecutor, TorchExecutor, TritonExecutor
 from specc.evidence.strategy import DTYPES
 from specc.ir import Model
 from specc.kernels import Kernel
-from specc.targets.cuda.tiles import load_tiles as load_cuda_tiles
-from specc.targets.triton.tiles import load_tiles as load_triton_tiles
+from specc.tiles import tile_tables
 
 Progress = Callable[[Kernel, str, Outcome], None]
 
@@ -22,12 +21,12 @@ def executors(
 ) -> tuple[Executor, ...]:
     """`tiles`: a table whose rows come before the shipped ones. `gpu`: kernels have the tiles that they have there.
     Raises KeyError for an unknown target, SpecError for mistakes in `tiles` and an unknown GPU."""
-    triton, cuda = load_triton_tiles(tiles, gpu), load_cuda_tiles(tiles, gpu)
+    tables = tile_tables(tiles, gpu)
     whose = "" if gpu is None else f", tiles of {gpu}"
     known: dict[str, Executor] = {
-        "triton": TritonExecutor(tiles=triton, evidence=f"{TritonExecutor.evidence}{whose}"),
+        "triton": TritonExecutor(tiles=tables["triton"], evidence=f"{TritonExecutor.evidence}{whose}"),
         "torch": TorchExecutor(model.profile.rounds),
-        "cuda": CudaExecutor(tiles=cuda, evidence=f"{CudaExecutor.evidence}{whose}"),
+        "cuda": CudaExecutor(tiles=tables["cuda"], evidence=f"{CudaExecutor.evidence}{whose}"),
     }
     return tuple(known[t] for t in targets)
 

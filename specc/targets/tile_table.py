@@ -74,14 +74,13 @@ class TileTable:
     rows: tuple[Row, ...]
 
     def alone(self, gpu: str) -> TileTable:
-        """The table for one GPU ("sm_90"): of the newest of its architectures that `gpu` runs. Raises SpecError (E505)
+        """The table for one GPU ("sm_90"): of the newest of its architectures that `gpu` runs. Raises SpecError (E901)
         where there is none."""
         known = {int(a.removeprefix("sm_")): a for a in self.archs if a.startswith("sm_")}
-        number = gpu.removeprefix("sm_")
-        fit = [n for n in known if gpu != number and number.isascii() and number.isdigit() and n <= int(number)]
+        fit = [number for number in known if number <= int(gpu.removeprefix("sm_"))]
         if not fit:
-            help_ = f"there are tiles for {', '.join(known.values())}"
-            raise SpecError([Diagnostic("E505", f"there is no architecture `{gpu}`", None, help_)])
+            help_ = f"there are tiles for {', '.join(known.values())} and later"
+            raise SpecError([Diagnostic("E901", f"there are no tiles for `{gpu}`", None, help_)])
         return TileTable((known[max(fit)],), self.rows)
 
     def resolve(self, schedule: str, facts: Mapping[str, int]) -> Configs:
@@ -197,7 +196,8 @@ def _row(schedule: str, entry: Any, archs: tuple[str, ...], forms: Forms) -> Row
     own = tuple(str(entry.get("arch", " ".join(archs))).split())
     for arch in own:
         if arch not in archs:
-            raise ValueError(f"unknown architecture `{arch}`; `archs` lists {', '.join(archs)}")
+            told = f"`archs` lists {', '.join(archs)}, each of which stands for later ones too"
+            raise ValueError(f"unknown architecture `{arch}`; {told}")
     widths = (_width(entry["bytes"]),) if "bytes" in entry else WIDTHS
     rows = _number(entry, "rows") if "rows" in entry else None
     sizes = tuple((k, _tile(entry, k)) for k in tiles)

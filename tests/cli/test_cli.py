@@ -267,7 +267,7 @@ MISTAKES = {
     "no arrays in it": (["eval", f"{MODEL}@1.0:lm_head", "--inputs", SPEC], "error[E501]"),
     "no tile table": (["build", SPEC, "--tiles", "none.toml"], "error[E501]: cannot read `none.toml`"),
     "no such GPU": (["check", SPEC, "--gpu", "sm_9x"], "error[E505]: there is no architecture `sm_9x`"),
-    "a GPU too old": (["check", SPEC, "--gpu", "sm_75"], "help: there are tiles for sm_80, sm_90, sm_100"),
+    "no such GPU either": (["check", SPEC, "--gpu", "sm_91"], "help: did you mean `sm_90`?"),
     "bad tile table": (["build", SPEC, "--tiles", "{tmp}/notes.txt"], "error[E902]"),
     "unknown architecture": (["build", SPEC, "--out", "{tmp}/o", "--compile", "sm_9"], "did you mean `sm_90`?"),
     "used library missing": (["build", "{tmp}/tiny.spec"], "error[E501]"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from specc.cli import check, run
+from specc.cli.output import print_json
 from specc.cli.watch import Watch
 from specc.inputs import Options
 
@@ -42,6 +43,11 @@ def test_a_name_that_is_no_unicode_is_spelt_out(option: list[str]) -> None:
         assert "\udcff.spec" in json.loads(done.stdout)["errors"][0]["message"]
     else:
         assert b"udcff.spec" in done.stderr
+
+
+def test_a_number_that_json_has_no_form_for_is_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"found": [float("nan"), 1.5, (float("-inf"), 3)]})
+    assert json.loads(capsys.readouterr().out) == {"found": ["nan", 1.5, ["-inf", 3]]}
 
 
 COMMANDS = {

@@ -15,7 +15,7 @@ from specc.kernels import Attention, Contraction, Kernel
 from specc.ops import Size
 from specc.targets.cuda.emit import TILED
 from specc.targets.cuda.emit import emit as emit_cuda
-from specc.targets.cuda.tiles import CPU, GPU, load_tiles
+from specc.targets.cuda.tiles import CPU, GPU
 from specc.targets.cuda.tiles import shipped_tiles as cuda_tiles
 from specc.targets.triton.emit import emit as emit_triton
 from specc.targets.triton.tiles import shipped_tiles
@@ -60,7 +60,7 @@ def test_the_rows_of_cases_lie_on_both_sides_of_every_limit() -> None:
 def test_a_cuda_kernel_with_the_tiles_of_gpus_is_right(name: str) -> None:
     kernel = KERNELS[name]
     assert emit_cuda(kernel) != emit_cuda(kernel, arch=CPU)
-    assert wrong(kernel, CudaExecutor(tiles=load_tiles(gpu=GPU)), [*pinned(kernel), *of_rows(kernel)]) == []
+    assert wrong(kernel, CudaExecutor(tiles=cuda_tiles().alone(GPU)), [*pinned(kernel), *of_rows(kernel)]) == []
 
 
 def varied() -> set[str]:

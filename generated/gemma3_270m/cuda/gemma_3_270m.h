@@ -1,11 +1,12 @@
 /* Launch wrappers of the kernels beside this file.
  *
  * `type` is the storage type of all real operands: SPECC_BFLOAT16, SPECC_FLOAT16 or SPECC_FLOAT32; accumulators
- * are float32. Index operands hold integers of `index_bytes` (4 or 8) bytes. Sizes and strides count elements;
- * the last axis of every tensor is contiguous. A table is filled once, on the host, by the function declared
- * with it. A workspace is device memory of as many float32 elements as the function declared with it returns, at
- * a multiple of 16 bytes. Every function launches on `stream` and returns a cudaError_t. What a kernel computes stands in its own file,
- * NAME.cu. */
+ * are float32. Index operands hold integers of `index_bytes` (4 or 8) bytes. Above each wrapper stand the shapes
+ * of its tensors, operands before results. Sizes and strides count elements; the last axis of every tensor is
+ * contiguous. A result must not overlap an operand. All pointers are to device memory. The function declared
+ * with a table fills it once, on the host, for a copy to the device. A workspace holds as many float32 elements
+ * as the function declared with it returns, at a multiple of 16 bytes. Every wrapper launches on `stream` and
+ * returns a cudaError_t. What a kernel computes stands in its own file, NAME.cu. */
 #ifndef GEMMA_3_270M_H
 #define GEMMA_3_270M_H
 
@@ -22,28 +23,35 @@ extern "C" {
 
 typedef struct CUstream_st* cudaStream_t;
 
+/* tokens[T], w[262144, 640] -> y[T, 640] */
 int gemma_3_270m_embed(int type, int index_bytes, const void* tokens, const void* w, void* y, int64_t T,
     int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[640] -> y[T, 640] */
 int gemma_3_270m_input_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[1536, 640] -> y[T, 1536] */
 int gemma_3_270m_attn_qkv_proj(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, rows_1, 256], w[256] -> y[T, rows_1, 256] */
 int gemma_3_270m_attn_qk_norm(int type, const void* x, const void* w, void* y, int64_t T, int64_t rows_1,
     int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+/* x[T, rows_1, 256], pos[T], table_[128] -> y[T, rows_1, 256] */
 void gemma_3_270m_attn_rope_sliding_table_(double* table);
 int gemma_3_270m_attn_rope_sliding(int type, int index_bytes, const void* x, const void* pos, void* y,
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+/* q[T, 4, 256], k[L, 1, 256], v[L, 1, 256], pos[T] -> o[T, 4, 256] */
 int gemma_3_270m_attn_core_sliding_prefill(int type, int index_bytes, const void* q, const void* k,
     const void* v, const void* pos, void* o, int64_t T, int64_t L, int64_t q_stride_t, int64_t q_stride_h,
     int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
     int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
 
+/* q[B, 4, 256], k[B, S, 1, 256], v[B, S, 1, 256], seq_lens[B] -> o[B, 4, 256] */
 int64_t gemma_3_270m_attn_core_sliding_decode_workspace(int64_t B, int64_t S);
 int gemma_3_270m_attn_core_sliding_decode(int type, int index_bytes, const void* q, const void* k,
     const void* v, const void* seq_lens, void* o, void* workspace, int64_t B, int64_t S, int64_t q_stride_b,
@@ -51,16 +59,19 @@ int gemma_3_270m_attn_core_sliding_decode(int type, int index_bytes, const void*
     int64_t v_stride_l, int64_t v_stride_kv_head, int64_t o_stride_b, int64_t o_stride_h,
     cudaStream_t stream);
 
+/* x[T, rows_1, 256], pos[T], table_[128] -> y[T, rows_1, 256] */
 void gemma_3_270m_attn_rope_global_table_(double* table);
 int gemma_3_270m_attn_rope_global(int type, int index_bytes, const void* x, const void* pos, void* y,
     const double* table_, int64_t T, int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream);
 
+/* q[T, 4, 256], k[L, 1, 256], v[L, 1, 256], pos[T] -> o[T, 4, 256] */
 int gemma_3_270m_attn_core_global_prefill(int type, int index_bytes, const void* q, const void* k,
     const void* v, const void* pos, void* o, int64_t T, int64_t L, int64_t q_stride_t, int64_t q_stride_h,
     int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
     int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream);
 
+/* q[B, 4, 256], k[B, S, 1, 256], v[B, S, 1, 256], seq_lens[B] -> o[B, 4, 256] */
 int64_t gemma_3_270m_attn_core_global_decode_workspace(int64_t B, int64_t S);
 int gemma_3_270m_attn_core_global_decode(int type, int index_bytes, const void* q, const void* k,
     const void* v, const void* seq_lens, void* o, void* workspace, int64_t B, int64_t S, int64_t q_stride_b,
@@ -68,36 +79,47 @@ int gemma_3_270m_attn_core_global_decode(int type, int index_bytes, const void* 
     int64_t v_stride_l, int64_t v_stride_kv_head, int64_t o_stride_b, int64_t o_stride_h,
     cudaStream_t stream);
 
+/* x[T, 1024], w[640, 1024] -> y[T, 640] */
 int gemma_3_270m_attn_o_proj(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[640] -> y[T, 640] */
 int gemma_3_270m_post_mix_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], h[T, 640] -> y[T, 640] */
 int gemma_3_270m_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[640] -> y[T, 640] */
 int gemma_3_270m_post_attn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[4096, 640] -> y[T, 4096] */
 int gemma_3_270m_mlp_gate_up(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
+/* gu[T, 4096] -> y[T, 2048] */
 int gemma_3_270m_mlp_act(int type, const void* gu, void* y, int64_t T, int64_t gu_stride_t,
     int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 2048], w[640, 2048] -> y[T, 640] */
 int gemma_3_270m_mlp_down(int type, const void* x, const void* w, void* y, int64_t T, int64_t x_stride_t,
     int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[640] -> y[T, 640] */
 int gemma_3_270m_post_ffn_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], h[T, 640] -> y[T, 640] */
 int gemma_3_270m_mlp_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[640] -> y[T, 640] */
 int gemma_3_270m_final_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream);
 
+/* x[T, 640], w[262144, 640] -> logits[T, 262144] */
 int gemma_3_270m_lm_head(int type, const void* x, const void* w, void* logits, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t logits_stride_t, cudaStream_t stream);
 

@@ -93,16 +93,15 @@ def shipped_tiles() -> TileTable:
     return parse_table(path.read_text(encoding="utf-8"), path.name, (), FORMS)
 
 
-def load_tiles(override: Path | None = None, gpu: str | None = None) -> TileTable:
-    """The shipped table; rows under `cuda` in `override`, a file of the user's, come before it. `gpu`: for that one
-    alone, also where its kernels run on the CPU.
+def load_tiles(override: Path | None = None) -> TileTable:
+    """The shipped table; rows under `cuda` in `override`, a file of the user's, come before it.
 
-    Raises SpecError for a malformed file and a GPU without tiles, OSError for a file that cannot be read."""
+    Raises SpecError for a malformed file, OSError for one that cannot be read."""
     table = shipped_tiles()
-    if override is not None:
-        own = parse_table(override.read_text(encoding="utf-8"), str(override), table.archs, FORMS, "cuda")
-        table = TileTable(table.archs, (*own.rows, *table.rows))
-    return table if gpu is None else table.alone(gpu)
+    if override is None:
+        return table
+    own = parse_table(override.read_text(encoding="utf-8"), str(override), table.archs, FORMS, "cuda")
+    return TileTable(table.archs, (*own.rows, *table.rows))
 
 
 def on_host(table: TileTable | None) -> str:

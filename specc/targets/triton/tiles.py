@@ -36,16 +36,16 @@ FACTS: Mapping[str, tuple[str, ...]] = {
 """What `when` may speak of."""
 
 
-def load_tiles(override: Path | None = None, gpu: str | None = None) -> TileTable:
-    """The shipped table; rows of `override`, a file of the same form, come before it. `gpu`: for that one alone.
+def load_tiles(override: Path | None = None) -> TileTable:
+    """The shipped table; rows of `override`, a file of the same form, come before it.
 
-    Raises SpecError for a malformed file and a GPU without tiles, OSError for a file that cannot be read.
+    Raises SpecError for a malformed file, OSError for one that cannot be read.
     """
     table = shipped_tiles()
-    if override is not None:
-        own = parse_tiles(override.read_text(encoding="utf-8"), str(override), table.archs)
-        table = TileTable(tuple(dict.fromkeys((*table.archs, *own.archs))), (*own.rows, *table.rows))
-    return table if gpu is None else table.alone(gpu)
+    if override is None:
+        return table
+    own = parse_tiles(override.read_text(encoding="utf-8"), str(override), table.archs)
+    return TileTable(tuple(dict.fromkeys((*table.archs, *own.archs))), (*own.rows, *table.rows))
 
 
 @cache

@@ -33,7 +33,7 @@ def functions(header: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def engine(header: str, name: str) -> str:
     """A program that includes the header `name` and calls every function in it. On a machine without a GPU it exits
-    with 0 where: no rows are success, or a launch where a recurrence passes its state on; what no launch can have is
+    with 0 where: no rows are success, or a launch where a recurrence passes the state of a sequence on; what no launch can have is
     cudaErrorInvalidValue (1); a launch says that there is no GPU; and every table and workspace has numbers."""
     calls = [line for function in functions(header) for line in _calls(*function)]
     return MAIN.format(header=name, calls="\n".join(f"    {line}" for line in calls))
@@ -44,8 +44,9 @@ def _calls(kind: str, name: str, given: tuple[str, ...]) -> list[str]:
         return [f"{name}(table);", f'expect(table[0] == table[0], "{name}", "first number", 0);']
     if kind == "int64_t":
         return [f'expect({name}({", ".join("7" for _ in given)}) > 0, "{name}", "floats", 0);']
+    passes_on = "const void* S0" in given and "int64_t B" not in given
     tried = [
-        ("no rows", "> 1" if "const void* S0" in given else "== 0", _values(given, size=0)),
+        ("no rows", "> 1" if passes_on else "== 0", _values(given, size=0)),
         ("a negative size", "== 1", _values(given, size=-1)),
         ("a size past 31 bits", "== 1", _values(given, size=1 << 31)),
         ("no such storage type", "== 1", _values(given, size=1, storage=7)),

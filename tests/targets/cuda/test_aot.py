@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from specc.ahead import ARCHITECTURES
 from specc.targets.cuda.aot import compile_kernel, cubin
 from specc.targets.cuda.emit import emit
 from specc.targets.machine_code import machine_code
 from specc.targets.report import CompileError
+from specc.tiles import ARCHITECTURES
 from tests.targets.triton.generated import shipped
 
 KERNELS = {

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from specc.ahead import ARCHITECTURES
 from specc.kernels import Kernel
 from specc.targets.cuda.aot import compile_kernel
 from specc.targets.cuda.emit import TILED, emit
 from specc.targets.report import CompileReport
+from specc.tiles import ARCHITECTURES
 from tests.evidence.planted import NODES, library
 from tests.shipped import distinct
 

@@ -20,7 +20,7 @@ from specc.kernels import Kernel
 from specc.oracle import evaluate
 from specc.targets.cuda.emit import emit
 from specc.targets.cuda.target import run
-from specc.targets.cuda.tiles import CPU, GPU, load_tiles
+from specc.targets.cuda.tiles import CPU, GPU, shipped_tiles
 from tests.evidence.planted import HEADS, Node, library, nat
 from tests.evidence.planted import NODES as SHIPPED
 from tests.evidence.test_meaning import REAL
@@ -118,7 +118,7 @@ def test_a_kernel_is_verified(name: str) -> None:
 def test_a_kernel_with_the_tiles_that_ship_is_verified(name: str) -> None:
     own = kernel(name)
     assert emit(own) != emit(own, arch=CPU)
-    report = check_kernel(own, CudaExecutor(tiles=load_tiles(gpu=GPU)), examples=3, number=2)
+    report = check_kernel(own, CudaExecutor(tiles=shipped_tiles().alone(GPU)), examples=3, number=2)
     assert report.status is Status.VERIFIED, report.counterexample or report.reason
 
 
