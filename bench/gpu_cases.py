@@ -69,7 +69,9 @@ class Case:
 
     @property
     def label(self) -> str:
-        return " ".join([*(f"{n}={v}" for n, v in self.sizes.items()), self.dtype])
+        own = {o.dtype for o in self.operands if o.kind in ("index", "places")} - {"", "int64"}
+        askew = ["askew"] if any(o.skew for o in self.operands) else []
+        return " ".join([*(f"{n}={v}" for n, v in self.sizes.items()), self.dtype, *sorted(own), *askew])
 
     @property
     def order(self) -> tuple[bool, int, int]:

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from gpu_cases import Case, Launch
 
+LEGACY = 1
+"""The default stream, where torch writes 0: CU_STREAM_LEGACY, a handle that is not null."""
 NUMBERS = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
 
 
@@ -61,7 +63,7 @@ def _launch(one: Launch, places: dict[str, torch.Tensor], file: Path, device: to
 
     kernel = _kernel(file, one.kernel, one.shared_bytes, device)
     config = LaunchConfig(grid=one.grid, block=one.block, shmem_size=one.shared_bytes)
-    stream = Stream.from_handle(torch.cuda.current_stream(device).cuda_stream)
+    stream = Stream.from_handle(torch.cuda.current_stream(device).cuda_stream or LEGACY)
     launch(stream, config, kernel, *(argument(value, more, places) for value, more in one.arguments))
 
 

@@ -25,7 +25,8 @@ WORD = 0xFFFFFFFF
 class Layout:
     """`kind`: "real", "unit", "index" (below `top`), or "places" (the numbers of `places`, repeated). Reals have `bits`
     bits and lie between -2^(1 - shift) and 2^(1 - shift); with `tail`, only so many at the end of a row are not 0.
-    Units lie between ½ and 1, 1 included. `dtype`: how reals are stored, if not in the storage type of the case."""
+    Units lie between ½ and 1, 1 included. `dtype`: how it is stored, if not in the storage type of the case, or as
+    int64. `skew`: elements from a multiple of 16 bytes to the first one."""
 
     name: str
     shape: tuple[int, ...]
@@ -37,6 +38,11 @@ class Layout:
     top: int = 0
     places: tuple[int, ...] = ()
     dtype: str = ""
+    skew: int = 0
+
+    def stored(self, dtype: str) -> str:
+        """The type of its elements, where `dtype` is that of the case."""
+        return self.dtype or (dtype if self.kind in ("real", "unit") else "int64")
 
     @property
     def overlapping(self) -> bool:
@@ -95,14 +101,21 @@ def numpy_operand(o: Layout) -> np.ndarray[Any, np.dtype[Any]]:
 
 def torch_operand(o: Layout, dtype: str, device: torch.device) -> torch.Tensor:
     """The same values, contiguous and stored in `dtype`, or in the operand's own."""
+    values = _values(o, dtype, device)
+    if not o.skew:
+        return values.contiguous()
+    room = torch.empty(values.numel() + o.skew, dtype=values.dtype, device=device)
+    return room[o.skew :].view(o.shape).copy_(values)
+
+
+def _values(o: Layout, dtype: str, device: torch.device) -> torch.Tensor:
+    stored = getattr(torch, o.stored(dtype))
     if o.kind == "places":
-        return torch.as_tensor(np.resize(np.array(o.places, dtype=np.int64), o.shape), device=device)
+        return torch.as_tensor(np.resize(np.array(o.places), o.shape), dtype=stored, device=device)
     places = torch.arange(o.length, dtype=torch.int64, device=device)
     words = mixed(places, o.seed)
     if o.kind == "index":
-        found: torch.Tensor = (words % o.top).reshape(o.shape)
+        found: torch.Tensor = (words % o.top).reshape(o.shape).to(stored)
         return found
-    buffer: torch.Tensor = reals(words, places, o).to(getattr(torch, o.dtype or dtype))
-    if o.overlapping:
-        return buffer.as_strided(o.shape, o.strides).contiguous()
-    return buffer.reshape(o.shape)
+    buffer: torch.Tensor = reals(words, places, o).to(stored)
+    return buffer.as_strided(o.shape, o.strides) if o.overlapping else buffer.reshape(o.shape)

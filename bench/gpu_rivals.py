@@ -101,15 +101,19 @@ def _rope(c: Mapping[str, float]) -> Rival:
     return turn
 
 
+def _mask(pos: Tensor, keys: int, c: Mapping[str, float]) -> Tensor:
+    key = torch.arange(keys, device=pos.device)
+    mask = key <= pos[:, None]
+    return mask & (key > pos[:, None] - int(c["window"])) if "window" in c else mask
+
+
 def _prefill(c: Mapping[str, float]) -> Rival:
     def attend(q: Tensor, k: Tensor, v: Tensor, pos: Tensor) -> Tensor:
-        keys = torch.arange(k.shape[0], device=q.device)
-        mask = keys <= pos[:, None]
-        if "window" in c:
-            mask = mask & (keys > pos[:, None] - int(c["window"]))
         heads = [t.transpose(0, 1)[None] for t in (q, k, v)]
+        whole = "window" not in c and len(q) == len(k)  # nothing lies in a cache: one position after the other
+        mask = None if whole else _mask(pos, len(k), c)
         o = F.scaled_dot_product_attention(
-            heads[0], heads[1], heads[2], attn_mask=mask, scale=c["scale"], enable_gqa=True
+            heads[0], heads[1], heads[2], attn_mask=mask, is_causal=whole, scale=c["scale"], enable_gqa=True
         )
         return o[0].transpose(0, 1)
 

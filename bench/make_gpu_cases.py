@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,23 @@ from specc.targets.cuda.names import namespace
 
 sys.path.insert(0, str(Path(__file__).parent))
 from gpu_cases import write_cases  # noqa: E402
-from gpu_launches import launches, tables  # noqa: E402
+from gpu_launches import Given, launches, tables  # noqa: E402
 from gpu_operands import Layout, numpy_operand  # noqa: E402
 
 Sizes = dict[str, int]
-Plan = tuple[Sizes, str, tuple[int, ...], bool]
-"""Sizes, storage type, values of lengths and positions, and whether the case is timed."""
+
+
+class Plan(NamedTuple):
+    """A launch to look at. `places`: values of lengths and positions; `integers`: how they are stored; `skew`: how
+    many elements operands of reals lie past a multiple of 16 bytes."""
+
+    sizes: Sizes
+    dtype: str
+    places: tuple[int, ...]
+    timed: bool = False
+    integers: str = "int64"
+    skew: int = 0
+
 
 WIDE = 100_000
 """Columns from which on a contraction gets fewer rows."""
@@ -53,15 +64,15 @@ def plans(kernel: Kernel) -> tuple[Plan, ...]:
     s = kernel.schedule
     if isinstance(s, Attention) and s.decode:
         return (
-            ({"B": 4, "S": 3000}, "bfloat16", (1, 0, 1025, 3000), False),
-            ({"B": 3, "S": 300}, "float32", (300, 17, 1), False),
-            ({"B": 8, "S": 8192}, "bfloat16", (8192,), True),
+            Plan({"B": 4, "S": 3000}, "bfloat16", (1, 0, 1025, 3000)),
+            Plan({"B": 3, "S": 300}, "float32", (300, 17, 1)),
+            Plan({"B": 8, "S": 8192}, "bfloat16", (8192,), True),
         )
     if isinstance(s, Attention):
         return (
-            ({"T": 33, "L": 1500}, "bfloat16", tuple(range(1467, 1500)), False),
-            ({"T": 70, "L": 70}, "float32", tuple(range(70)), False),
-            ({"T": 4096, "L": 4096}, "bfloat16", tuple(range(4096)), True),
+            Plan({"T": 33, "L": 1500}, "bfloat16", tuple(range(1467, 1500))),
+            Plan({"T": 70, "L": 70}, "float32", tuple(range(70))),
+            Plan({"T": 4096, "L": 4096}, "bfloat16", tuple(range(4096)), True),
         )
     if kernel.sizes[0] == "B":
         return _thrice("B", 3, 17, 256)
@@ -70,33 +81,39 @@ def plans(kernel: Kernel) -> tuple[Plan, ...]:
     wide = isinstance(s, Contraction) and isinstance(s.columns.extent, Num) and s.columns.extent.value > WIDE
     places = (0, 1, 131_071, 262_143)
     return (
-        ({"T": 7}, "bfloat16", places, isinstance(s, Contraction)),
-        ({"T": 65}, "float32", places, False),
-        ({"T": 512 if wide else 4096}, "bfloat16", places, True),
+        Plan({"T": 7}, "bfloat16", places, isinstance(s, Contraction)),
+        Plan({"T": 65}, "float32", places),
+        Plan({"T": 512 if wide else 4096}, "bfloat16", places, True),
     )
 
 
 def _thrice(size: str, few: int, long: int, many: int) -> tuple[Plan, ...]:
     return (
-        ({size: few}, "bfloat16", (0,), False),
-        ({size: long}, "float32", (0,), False),
-        ({size: many}, "bfloat16", (0,), True),
+        Plan({size: few}, "bfloat16", (0,)),
+        Plan({size: long}, "float32", (0,)),
+        Plan({size: many}, "bfloat16", (0,), True),
     )
 
 
-def layouts(kernel: Kernel, sizes: Mapping[str, int], dtype: str, places: tuple[int, ...]) -> Iterator[Layout]:
+def variants(kernel: Kernel) -> tuple[Plan, ...]:
+    """The other instances of a kernel, at few rows: float16 with short integers, and operands that lie askew."""
+    few = plans(kernel)[0]._replace(timed=False)
+    return few._replace(dtype="float16", integers="int32"), few._replace(skew=1)
+
+
+def layouts(kernel: Kernel, sizes: Mapping[str, int], plan: Plan) -> Iterator[Layout]:
     """The operands of a launch, in its order. In float32 mantissas are long and sums have few terms, so that products
     in a shorter type do not hide in the bound."""
     narrow = {a.operand for a in _narrow(kernel)}
     for operand in (o for o in kernel.operands if not o.output):
         shape, seed = _shape(operand, sizes), zlib.crc32(operand.name.encode()) & 0xFFFF
         if operand.sort is Sort.REAL:
-            found = _real(operand.name, shape, seed, operand.name in narrow, dtype == "float32")
-            yield replace(found, dtype=operand.stored(dtype), kind=_kind(kernel, operand))
+            found = _real(operand.name, shape, seed, operand.name in narrow, plan.dtype == "float32")
+            yield replace(found, dtype=operand.stored(plan.dtype), kind=_kind(kernel, operand), skew=plan.skew)
         elif (top := gathered_extent(kernel, operand.name)) is not None:
-            yield Layout(operand.name, shape, "index", seed, top=top)
+            yield Layout(operand.name, shape, "index", seed, top=top, dtype=plan.integers)
         else:
-            yield Layout(operand.name, shape, "places", seed, places=places)
+            yield Layout(operand.name, shape, "places", seed, places=plan.places, dtype=plan.integers)
 
 
 def _real(name: str, shape: tuple[int, ...], seed: int, narrow: bool, long: bool) -> Layout:
@@ -130,22 +147,22 @@ def _shape(operand: Operand, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 def case(spec: str, space: str, kernel: Kernel, node: NodeVariant, plan: Plan) -> dict[str, Any]:
     """What gpu_check.py needs of a case, but for its samples, as values for JSON. `space`: namespace of CUDA files."""
-    given, dtype, places, timed = plan
-    sizes = {**given, **_extra(kernel, node)}
-    results = [(o.name, _shape(o, sizes), o.stored(dtype)) for o in kernel.operands if o.output]
-    planned, workspace = launches(kernel, space, {n: sizes[n] for n in kernel.sizes}, dtype)
+    sizes = {**plan.sizes, **_extra(kernel, node)}
+    results = [(o.name, _shape(o, sizes), o.stored(plan.dtype)) for o in kernel.operands if o.output]
+    given = Given(plan.dtype, plan.integers, plan.skew)
+    planned, workspace = launches(kernel, space, {n: sizes[n] for n in kernel.sizes}, given)
     return {
         "spec": spec,
         "kernel": kernel.name,
         "op": kernel.op,
         "schedule": kernel.schedule_name,
-        "dtype": dtype,
+        "dtype": plan.dtype,
         "sizes": {n: sizes[n] for n in kernel.sizes},
-        "operands": [asdict(o) for o in layouts(kernel, sizes, dtype, places)],
+        "operands": [asdict(o) for o in layouts(kernel, sizes, plan)],
         "results": results,
         "constants": constants(node),
-        "flops": flops(kernel, sizes, places, node),
-        "timed": timed,
+        "flops": flops(kernel, sizes, plan.places, node),
+        "timed": plan.timed,
         "launches": planned,
         "workspace": workspace,
     }
@@ -220,11 +237,13 @@ def _extent(e: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def bundle(specs: Sequence[Path], out: Path) -> None:
-    """Writes all cases of all kernels; of a kernel that only has another name, the first."""
+    """Writes all cases of all kernels; of a kernel that only has another name, the first. Of the kernels of an op, one
+    of each spec comes in its other instances."""
     cases: list[dict[str, Any]] = []
     samples: list[dict[str, tuple[list[Any], Any, Any]]] = []
     numbers: list[Any] = []
     known: dict[tuple[Kernel, int], int] = {}
+    varied: set[tuple[Path, str]] = set()
     for path in specs:
         model = pipeline.load(path)
         space = namespace(model)
@@ -233,7 +252,10 @@ def bundle(specs: Sequence[Path], out: Path) -> None:
                 same = replace(kernel, name="", keys=())
                 repeats = (same, 0) in known
                 own = tables(kernel, space)
-                for n, plan in enumerate(plans(kernel)[: 1 if repeats else None]):
+                other = () if repeats or (path, kernel.op) in varied else variants(kernel)
+                if other:
+                    varied.add((path, kernel.op))
+                for n, plan in enumerate([*plans(kernel)[: 1 if repeats else None], *other]):
                     meta = case(path.stem, space, kernel, lowered.node, plan)
                     if (same, n) not in known:
                         known[same, n] = len(samples)

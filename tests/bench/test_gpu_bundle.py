@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import specc
 from specc.kernels import Kernel
@@ -20,9 +21,9 @@ from tests.shipped import SPECS, kernels
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import gpu_cases  # noqa: E402
-import gpu_check  # noqa: E402
 import gpu_cuda  # noqa: E402
 import gpu_launches  # noqa: E402
+import gpu_tasks  # noqa: E402
 import make_gpu_cases  # noqa: E402
 from gpu_cases import Case  # noqa: E402
 from gpu_operands import numpy_operand  # noqa: E402
@@ -93,7 +94,9 @@ def test_launches_are_those_that_the_wrappers_make_now(
     bundle: list[Case], known: Mapping[tuple[str, str], Kernel], spec: str, name: str
 ) -> None:
     for case in (c for c in bundle if (c.spec, c.kernel) == (spec, name)):
-        found, workspace = gpu_launches.launches(known[spec, name], space(spec), case.sizes, case.dtype)
+        integers = next((o.dtype for o in case.operands if o.kind in ("index", "places")), "int64")
+        given = gpu_launches.Given(case.dtype, integers, max(o.skew for o in case.operands))
+        found, workspace = gpu_launches.launches(known[spec, name], space(spec), case.sizes, given)
         assert tuple(gpu_cases._launch(*one) for one in found) == case.launches and workspace == case.workspace
 
 
@@ -107,6 +110,16 @@ def test_what_is_launched_stands_in_the_generated_file(bundle: list[Case]) -> No
         assert used <= places and {r.name for r in case.results} <= used
 
 
+def test_every_op_of_every_spec_comes_in_all_instances(bundle: list[Case]) -> None:
+    """Those of float16 and of operands that lie askew too, and with integers of both widths."""
+    ops = {(c.spec, c.op) for c in bundle if not c.repeats}
+    half = {(c.spec, c.op) for c in bundle if any("<__half, 8" in one.kernel for one in c.launches)}
+    askew = {(c.spec, c.op) for c in bundle if any("<__nv_bfloat16, 1" in one.kernel for one in c.launches)}
+    assert half == ops and askew == ops
+    short = {(c.spec, c.op) for c in bundle for o in c.operands if o.dtype == "int32"}
+    assert short == {(c.spec, c.op) for c in bundle for o in c.operands if o.kind in ("index", "places")}
+
+
 def test_nvrtc_compiles_what_is_launched(bundle: list[Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_cuda.tempfile, "tempdir", str(tmp_path))
     case = next(c for c in bundle if (c.spec, c.kernel) == ("gemma4", "mlp_act"))
@@ -117,6 +130,6 @@ def test_nvrtc_compiles_what_is_launched(bundle: list[Case], tmp_path: Path, mon
 
 
 def test_triton_launchers_are_found(bundle: list[Case]) -> None:
-    launchers = gpu_check.load_kernels(ROOT / "generated", gpu_check.torch.device("cpu"))
+    launchers = gpu_tasks.load_kernels(ROOT / "generated", torch.device("cpu"))
     for case in bundle:
         assert callable(launchers(case, "triton"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +20,32 @@ from tests.shipped import REDUCED
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import gpu_cases  # noqa: E402
-import gpu_check  # noqa: E402
 import gpu_cuda  # noqa: E402
+import gpu_tasks  # noqa: E402
 import make_gpu_cases  # noqa: E402
 from gpu_cases import Case  # noqa: E402
 from gpu_operands import torch_operand  # noqa: E402
+from make_gpu_cases import Plan  # noqa: E402
 
 CPU, SPACE = torch.device("cpu"), "few"
-PLANS: Mapping[tuple[str, str], make_gpu_cases.Plan] = {
-    ("gemma4", "attn_rope_sliding"): ({"T": 4}, "bfloat16", (0, 1, 77, 1000), False),
-    ("gemma4", "attn_core_sliding_decode"): ({"B": 2, "S": 40}, "bfloat16", (36, 0), False),
-    ("qwen3_8_27b", "gdn_core_delta_prefill"): ({"T": 7}, "float32", (0,), False),
-}
+ROPE, DECODE = ("gemma4", "attn_rope_sliding"), ("gemma4", "attn_core_sliding_decode")
+PLANS = (
+    (*ROPE, Plan({"T": 4}, "bfloat16", (0, 1, 77, 1000))),
+    (*ROPE, Plan({"T": 4}, "float16", (0, 1, 77, 1000), integers="int32")),
+    (*DECODE, Plan({"B": 2, "S": 40}, "bfloat16", (36, 0))),
+    (*DECODE, Plan({"B": 2, "S": 40}, "bfloat16", (36, 0), skew=1)),
+    ("qwen3_8_27b", "gdn_core_delta_prefill", Plan({"T": 7}, "float32", (0,))),
+    ("qwen3_8_27b", "gdn_core_delta_prefill", Plan({"T": 7}, "float16", (0,), skew=1)),
+)
 
 
-@pytest.fixture(scope="module", params=PLANS, ids=lambda key: key[1])
+@pytest.fixture(scope="module", params=PLANS, ids=lambda one: f"{one[1]}-{one[2].dtype}-{one[2].skew}")
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Kernel, Case]:
-    spec, name = request.param
+    spec, name, plan = request.param
     model = specc.load(shipped("specs") / f"{spec}.spec").reduced(**REDUCED[spec])
     kernel, node = next((k, x.node) for x in lower_each(model.model) for k in x.kernels if k.name == name)
     own = make_gpu_cases.tables(kernel, SPACE)
-    meta = make_gpu_cases.case(spec, SPACE, kernel, node, PLANS[spec, name])
+    meta = make_gpu_cases.case(spec, SPACE, kernel, node, plan)
     more = {"repeats": False, "plan": 0, "tables": {n: at for at, n in enumerate(own)}, "samples": 0}
     path = tmp_path_factory.mktemp("cases") / "cases.npz"
     gpu_cases.write_cases(path, [{**meta, **more}], [make_gpu_cases.intervals(kernel, meta)], list(own.values()))
@@ -67,6 +71,13 @@ def test_planned_launches_are_those_of_the_wrapper(made: tuple[Kernel, Case]) ->
         assert [bytes(gpu_cuda.argument(*a, places)) for a in planned.arguments] == list(wanted.arguments)
 
 
+def test_the_instance_is_that_of_the_plan(made: tuple[Kernel, Case]) -> None:
+    _, case = made
+    element = {"bfloat16": "__nv_bfloat16", "float16": "__half", "float32": "float"}[case.dtype]
+    vector = 1 if case.operands[0].skew else {"float": 4}.get(element, 8)
+    assert all(f"_kernel<{element}, {vector}" in one.kernel for one in case.launches)
+
+
 def test_tables_hold_what_their_formula_says(made: tuple[Kernel, Case]) -> None:
     from specc.evidence.tables import table_values
 
@@ -75,7 +86,7 @@ def test_tables_hold_what_their_formula_says(made: tuple[Kernel, Case]) -> None:
         assert own == pytest.approx(table_values(table), rel=1e-15)
 
 
-def launcher(kernel: Kernel, text: str) -> gpu_check.Launcher:
+def launcher(kernel: Kernel, text: str) -> gpu_tasks.Launcher:
     """A launcher that runs the text of a CUDA file on the CPU."""
 
     def run(*given: torch.Tensor, out: Any) -> None:
@@ -90,8 +101,8 @@ def launcher(kernel: Kernel, text: str) -> gpu_check.Launcher:
 def test_the_kernel_passes_and_one_with_a_fault_fails(made: tuple[Kernel, Case]) -> None:
     kernel, case = made
     text = emit(kernel, arch="cpu")
-    row = gpu_check.check(case, launcher(kernel, text), tensors(case), "cuda")
+    row = gpu_tasks.check(case, launcher(kernel, text), tensors(case), "cuda")
     assert (row.wrong, row.note, row.target) == (0, "", "cuda") and row.checked >= 20
     wrong = text.replace("specc::round_to<Element>(", "specc::round_to<Element>(real(1.0625) * ")
     assert wrong != text
-    assert gpu_check.check(case, launcher(kernel, wrong), tensors(case), "cuda").wrong
+    assert gpu_tasks.check(case, launcher(kernel, wrong), tensors(case), "cuda").wrong

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 from gpu_workers import spread  # noqa: E402
 
@@ -40,6 +42,15 @@ def test_a_task_that_ends_its_process_or_hangs_costs_no_other() -> None:
 def test_two_processes_do_all_tasks() -> None:
     found = list(spread(range(9), begin, (2,), 2, time.monotonic() + 300, 60.0))
     assert sorted((task, answer) for task, answer, _ in found) == [(n, 2 * n) for n in range(9)]
+
+
+def stillborn(factor: int) -> Callable[[object], tuple[object, bool]]:
+    os._exit(factor)
+
+
+def test_where_no_process_becomes_ready_it_says_so() -> None:
+    with pytest.raises(RuntimeError, match="no process becomes ready: its process ended with 9"):
+        list(spread([1, 2, 3], stillborn, (9,), 1, time.monotonic() + 300, 60.0))
 
 
 def test_at_the_deadline_it_ends_whatever_is_not_done() -> None:

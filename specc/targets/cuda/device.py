@@ -25,6 +25,9 @@ from specc.targets.cuda.run import TYPES, bind_sizes, index_bytes, storage_of, s
 from specc.targets.cuda.session import Planned, plan
 from specc.targets.cuda.wrapper import Argument, arguments, needs_workspace
 
+LEGACY = 1
+"""The default stream, where torch writes 0: CU_STREAM_LEGACY, a handle that is not null."""
+
 
 def run_on_device(
     kernel: Kernel, text: str, tensors: Mapping[str, torch.Tensor], space: str = SPACE
@@ -128,7 +131,7 @@ def _launch(text: str, one: Planned, device: torch.device) -> None:
     Device(device.index).set_current()
     major, minor = torch.cuda.get_device_capability(device)
     config = LaunchConfig(grid=one.grid, block=one.block, shmem_size=one.shared_bytes)
-    stream = Stream.from_handle(torch.cuda.current_stream(device).cuda_stream)
+    stream = Stream.from_handle(torch.cuda.current_stream(device).cuda_stream or LEGACY)
     kernel = _module(text, one.kernel, f"sm_{major}{minor}")
     _allow_shared(kernel, one.shared_bytes, device)
     launch(stream, config, kernel, *map(_argument, one.arguments))

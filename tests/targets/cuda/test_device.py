@@ -118,6 +118,7 @@ class Driver:
         return (driver.CUresult.CUDA_SUCCESS,)
 
     def launch(self, stream: Any, config: Any, kernel: Any, *arguments: Any) -> None:
+        assert stream is not None, "a null handle"
         assert config.shmem_size <= self.dynamic, "CUDA_ERROR_INVALID_VALUE"
         self.launched += 1
 
@@ -144,7 +145,7 @@ class _Anything:
     def set_current(self) -> None:
         """All launches are on one device."""
 
-    from_handle = classmethod(lambda own, handle: own())
+    from_handle = classmethod(lambda own, handle: own() if handle else None)
 
 
 @pytest.mark.parametrize("shared_bytes", [0, 4096, 48 * 1024 - STATIC, 48 * 1024, 64 * 1024, 227 * 1024 - STATIC])
