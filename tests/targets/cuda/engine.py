@@ -33,8 +33,9 @@ def functions(header: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def engine(header: str, name: str) -> str:
     """A program that includes the header `name` and calls every function in it. On a machine without a GPU it exits
-    with 0 where: no rows are success, or a launch where a recurrence passes the state of a sequence on; what no launch can have is
-    cudaErrorInvalidValue (1); a launch says that there is no GPU; and every table and workspace has numbers."""
+    with 0 where: no rows are success, or a launch where a recurrence passes the state of a sequence on; what no launch
+    can have is cudaErrorInvalidValue (1); a launch says that there is no GPU; and every table and workspace has
+    numbers."""
     calls = [line for function in functions(header) for line in _calls(*function)]
     return MAIN.format(header=name, calls="\n".join(f"    {line}" for line in calls))
 
