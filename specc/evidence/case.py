@@ -67,4 +67,5 @@ class Case:
         whose = f" of {self.moved} along axis {self.axis}" if self.moved else ""
         extra = f", offset {self.offset}, pad {self.pad}{whose}" if self.offset or self.pad else ""
         places = f", places {list(self.places)}" if self.places != (0,) else ""
-        return f"{self.dtype}, {sizes}, {self.family} × {self.magnitude:g}{places}{extra}, seed {self.seed}"
+        indices = f", {self.index_type} indices" if self.index_type != "int64" else ""
+        return f"{self.dtype}, {sizes}, {self.family} × {self.magnitude:g}{places}{indices}{extra}, seed {self.seed}"

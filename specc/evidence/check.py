@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from specc.bounds import NotSupported, Numerics
 from specc.diagnostics import SpecError
 from specc.evidence.case import Case
+from specc.evidence.detour import stays_finite
 from specc.evidence.draw import draw
 from specc.evidence.judge import VACUOUS, Verdict, WrongShape, judge
 from specc.evidence.store import changed, exact_values, snapshot, stored
@@ -31,10 +32,12 @@ SHRINK_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Ran:
-    """What a target returned: `written` lists the indices of elements that were stored, or None for all."""
+    """What a target returned: `written` lists the indices of elements that were stored, or None for all. `detour`: what
+    is said of programs that gave up the fast way through the kernel, as only data which is not finite calls for."""
 
     outputs: Mapping[str, Array]
     written: Mapping[str, npt.NDArray[np.int64] | None]
+    detour: str = ""
 
 
 class Executor(Protocol):
@@ -148,6 +151,8 @@ def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
         verdict = judge(kernel, exact_values(drawn), ran.outputs, ran.written, numerics, sizes, case.dtype, spoiled)
     except WrongShape as error:
         return Outcome(case, None, str(error))
+    if ran.detour and verdict.finite and not verdict.count and stays_finite(kernel, drawn, case):
+        return Outcome(case, verdict, f"{ran.detour}, though every operand is finite and nothing overflows")
     return Outcome(case, verdict)
 
 

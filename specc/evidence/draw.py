@@ -111,8 +111,19 @@ def _real(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, 
         values = _ATTENTION[case.family](kernel, operand, shape, case, seen)
     else:
         values = _fill(kernel, operand, shape, case)
-    unused = seen.unused(operand.name, shape) if seen is not None else None
+    unused = None if seen is None else _unused(seen, operand.name, shape, case)
     return Drawn(round_to(values, operand.stored(case.dtype)), None, unused)
+
+
+def _unused(seen: Visible, name: str, shape: tuple[int, ...], case: Case) -> npt.NDArray[np.bool_] | None:
+    """Keys that no row sees. Those that a prefill kernel may read anyway, in every second case only, since NaN there
+    makes it take keys one by one."""
+    unused = seen.unused(name, shape)
+    if unused is None or seen.decode or case.seed % 2 == 0:
+        return unused
+    first, last = seen.read
+    keys = np.arange(shape[0]).reshape(-1, *(1,) * (len(shape) - 1))
+    return np.asarray(unused & ((keys < first) | (keys >= last)))
 
 
 def _fill(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case) -> Array:

@@ -58,7 +58,10 @@ class TritonExecutor:
         written = {n: trace.written(t) for n, t in outputs.items()}
         for name, tensor in outputs.items():
             _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
-        return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
+        slow, ran = trace.programs_calling(BY_KEY), sum(len(launch.programs) for launch in trace.launches)
+        return Ran(
+            {n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written, _detour(slow, ran, "programs")
+        )
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         found = triton_numerics(storage(kernel, case.dtype))
@@ -67,6 +70,16 @@ class TritonExecutor:
         from specc.targets.triton.emit_recurrence import chunk_sizes
 
         return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, case.dtype, self.tiles)))
+
+
+BY_KEY = "_by_key"
+"""How the name ends of what a Triton kernel calls to take keys one by one."""
+
+
+def _detour(slow: int, ran: int, what: str) -> str:
+    """What is said of programs that gave up the fast way."""
+    told = f"the fast way through the kernel gave NaN or infinity in {slow} of {ran} {what}, which took keys one by one"
+    return told if slow else ""
 
 
 ALIGNED = 8
@@ -109,7 +122,8 @@ class CudaExecutor:
         written = {n: trace.written(n) for n in outputs}
         for name, tensor in outputs.items():
             _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
-        return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written)
+        slow, ran = (max(t.slow_blocks for _, t in found), sum(len(launch.programs) for launch in trace.launches))
+        return Ran({n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written, _detour(slow, ran, "blocks"))
 
     def numerics(self, kernel: Kernel, case: Case) -> Numerics:
         from specc.targets.cuda.target import chunk_sizes, lanes

@@ -50,6 +50,8 @@ class Verdict:
     mismatches: tuple[Mismatch, ...]
     count: int
     """Number of elements outside their interval; `mismatches` holds the first few."""
+    finite: bool = True
+    """Whether every element and its bound are finite, so that nothing overflowed on the way."""
 
 
 def judge(
@@ -80,6 +82,7 @@ def judge(
         max(vacuities, default=None) if vacuities else None,
         tuple(m for p in parts for m in p.mismatches),
         sum(p.count for p in parts),
+        all(bool(np.all(np.isfinite(oracle[n]) & np.isfinite(errors[n]))) for n in outputs),
     )
 
 

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from specc.evidence.case import Case
 from specc.evidence.draw import gathered_extent
-from specc.kernels import Attention, Contraction, Kernel, Pointwise, Recurrent, RowReduction
+from specc.kernels import Attention, Contraction, Kernel, Operand, Pointwise, Recurrent, RowReduction
 from specc.ops import Call, Num, Size, Sort, walk
 
 DTYPES = ("float32", "bfloat16", "float16")
+INDEX_TYPES = ("int64", "int32")
 LARGEST_POSITION = 262_143
 """Last position of the founding page's domain; angles are largest there."""
 MAGNITUDES = (1.0, 1e-4, 16.0, 1e4)
@@ -44,7 +45,7 @@ def _case(draw: st.DrawFn, kernel: Kernel, dtypes: tuple[str, ...]) -> Case:
         _places(draw, kernel, sizes),
         offset,
         pad,
-        draw(st.sampled_from(("int64", "int32"))),
+        draw(st.sampled_from(INDEX_TYPES)),
         draw(st.integers(0, 2**16)),
         moved,
         axis,
@@ -60,30 +61,43 @@ def alone(kernel: Kernel) -> tuple[tuple[str, int, int, int], ...]:
 
 
 def pinned(kernel: Kernel, dtypes: Sequence[str] = DTYPES) -> tuple[Case, ...]:
-    """One case per family, storage types in turn, at sizes that cross a tile, a window and a row, every third at the
-    largest: always tried."""
+    """One case per family, storage types in turn, and two by two the types of indices, at sizes that cross a tile, a
+    window and a row, every third at the largest: always tried."""
     found = []
     for n, family in enumerate(families(kernel)):
         pick = max if n % 3 == 1 else _middle
         sizes = {name: pick(lengths(kernel, name, family)) for name in kernel.sizes}
         case = Case(dtypes[n % len(dtypes)], tuple(sorted(sizes.items())), family, seed=n, pad=8 * (n % 2))
-        found.append(replace(case, places=_pinned_places(kernel, sizes)))
+        index_type = INDEX_TYPES[n // 2 % 2] if _indices(kernel) else INDEX_TYPES[0]
+        found.append(replace(case, places=_pinned_places(kernel, sizes, family), index_type=index_type))
     tiny = replace(found[0], family="normal", magnitude=1e-4, dtype=dtypes[0])
     return (*found, tiny)
+
+
+def _indices(kernel: Kernel) -> list[Operand]:
+    return [o for o in kernel.operands if o.sort is Sort.INDEX and not o.output]
 
 
 def _middle(options: Sequence[int]) -> int:
     return options[len(options) // 2]
 
 
-def _pinned_places(kernel: Kernel, sizes: dict[str, int]) -> tuple[int, ...]:
+def _pinned_places(kernel: Kernel, sizes: dict[str, int], family: str) -> tuple[int, ...]:
     schedule = kernel.schedule
     if isinstance(schedule, Attention) and isinstance(schedule.keys.extent, Size):
         keys = sizes[schedule.keys.extent.name]
         rows = sizes[schedule.row.extent.name] if isinstance(schedule.row.extent, Size) else 1
         edges = (keys, *(w for w in windows(kernel) if w <= keys), 0, 1)
-        return edges if schedule.decode else tuple(min(max(keys - rows, 0) + n, keys - 1) for n in range(rows))
+        along = tuple(min(max(keys - rows, 0) + n, keys - 1) for n in range(rows))
+        return edges if schedule.decode else (*_apart(kernel, keys, rows, family), *along)[:rows]
     return (0, 1, 1857, LARGEST_POSITION) if _turns(kernel) else (0, 3)
+
+
+def _apart(kernel: Kernel, keys: int, rows: int, family: str) -> tuple[int, ...]:
+    """Of one family, positions of the first two rows a window apart: of a tile of keys that one sees, the other sees
+    none, and every key between is seen."""
+    window = min(windows(kernel), default=keys)
+    return (keys - 1 - window, keys - 1) if family == "heads" and window < keys and rows > 1 else ()
 
 
 def families(kernel: Kernel) -> tuple[str, ...]:
@@ -127,7 +141,7 @@ def windows(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _places(draw: st.DrawFn, kernel: Kernel, sizes: dict[str, int]) -> tuple[int, ...]:
-    indices = [o for o in kernel.operands if o.sort is Sort.INDEX and not o.output]
+    indices = _indices(kernel)
     if not indices or all(gathered_extent(kernel, o.name) is not None for o in indices):
         return (0,)
     schedule = kernel.schedule

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from specc.evidence.case import Case
-from specc.evidence.integers import extent, truth
+from specc.evidence.integers import extent, integer, truth
 from specc.kernels import Attention, Kernel
 
 Mask = npt.NDArray[np.bool_]
@@ -17,12 +17,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Visible:
-    """`mask[row, l]`. In a decode kernel each row has its own keys; in a prefill rows share them."""
+    """`mask[row, l]`. In a decode kernel each row has its own keys; in a prefill rows share them. `read`: the first key
+    that lies in the range of some row, and one past the last; a prefill kernel may read those between, seen or not."""
 
     mask: Mask
     decode: bool
     keys: tuple[str, str]
     """Names of the operands that hold keys and values."""
+    read: tuple[int, int]
 
     def unused(self, name: str, shape: tuple[int, ...]) -> Mask | None:
         """Positions of a key or value operand that no row sees."""
@@ -75,7 +77,8 @@ def visible_range(kernel: Kernel, places: Mapping[str, npt.NDArray[np.int64]], c
     """The visible keys of every row for given lengths or positions."""
     schedule = kernel.schedule
     assert isinstance(schedule, Attention)
-    rows, keys = (extent(a.extent, dict(case.sizes)) for a in (schedule.row, schedule.keys))
+    sizes = dict(case.sizes)
+    rows, keys = (extent(a.extent, sizes) for a in (schedule.row, schedule.keys))
     values: dict[str, npt.NDArray[np.int64]] = {
         schedule.row.var: np.arange(rows)[:, None],
         schedule.keys.var: np.arange(keys)[None, :],
@@ -85,5 +88,10 @@ def visible_range(kernel: Kernel, places: Mapping[str, npt.NDArray[np.int64]], c
             values[access.name] = places[access.operand].reshape(rows, 1)
     mask = np.ones((rows, keys), dtype=bool)
     if schedule.visible is not None:
-        mask = np.broadcast_to(truth(schedule.visible, values, dict(case.sizes)), (rows, keys))
-    return Visible(mask, schedule.decode, (schedule.k.operand, schedule.v.operand))
+        mask = np.broadcast_to(truth(schedule.visible, values, sizes), (rows, keys))
+    low, high = (
+        np.asarray(end if e is None else integer(e, values, sizes))
+        for e, end in ((schedule.low, 0), (schedule.high, keys))
+    )
+    read = max(int(np.min(low, initial=keys)), 0), min(int(np.max(high, initial=0)), keys)
+    return Visible(mask, schedule.decode, (schedule.k.operand, schedule.v.operand), read)

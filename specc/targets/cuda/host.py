@@ -161,6 +161,7 @@ def runtime() -> ctypes.CDLL:
     library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     library.specc_host_failure.restype = ctypes.c_char_p
     library.specc_host_writes.restype = ctypes.c_void_p
+    library.specc_host_slow_blocks.restype = ctypes.c_uint64
     return library
 
 

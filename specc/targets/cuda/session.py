@@ -42,10 +42,12 @@ class Launched:
 
 @dataclass
 class Trace:
-    """What the launches did. `counts`: how often each element of an output was written."""
+    """What the launches did. `counts`: how often each element of an output was written. `slow_blocks`: how many blocks
+    gave up the fast way for one that only data which is not finite calls for."""
 
     launches: list[Launched] = field(default_factory=list)
     counts: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)
+    slow_blocks: int = 0
 
     def written(self, name: str) -> npt.NDArray[np.int64]:
         """The indices of the written elements of an output."""
@@ -80,6 +82,7 @@ def call(
         raise KernelFault(failure)
     if status:
         raise ValueError(f"the launch wrapper returned {status}")
+    trace.slow_blocks = runtime.specc_host_slow_blocks()
     for b in buffers:
         if b.output:
             trace.counts[b.name] = _counts(runtime, b)

@@ -28,6 +28,7 @@ from specc.targets.triton.interpret_rewrite import (
     loop,
     plain,
     rewritten,
+    semantic,
     unrolled,
 )
 from specc.targets.triton.interpret_scan import reduce_along, scan_along
@@ -37,6 +38,7 @@ def call_device_function(jit: JITFunction[Any], *args: Any, **kwargs: Any) -> An
     """What calling a jitted function inside a kernel does."""
     kwargs.pop("_semantic", None)
     kwargs.pop("_generator", None)
+    semantic().builder.log.note_call(jit.__name__)
     return rewritten(jit)(*args, **kwargs)
 
 

@@ -7,6 +7,7 @@ tensor.
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,10 +101,12 @@ def _runs_with_repeats(addresses: NDArray[np.int64], itemsize: int) -> Runs:
 
 
 class WriteLog:
-    """The stores of one launch."""
+    """The stores of one launch. `calls`: how many programs called each device function."""
 
     def __init__(self) -> None:
         self.stores: list[_Stores] = []
+        self.calls: Counter[str] = Counter()
+        self._called: set[str] = set()
         self._open: dict[tuple[int, int, bool], tuple[Region, list[NDArray[np.int64]]]] = {}
 
     def add(self, region: Region, addresses: NDArray[np.int64], itemsize: int, atomic: bool) -> None:
@@ -111,8 +114,14 @@ class WriteLog:
         entry = self._open.setdefault((id(region), itemsize, atomic), (region, []))
         entry[1].append(addresses)
 
+    def note_call(self, function: str) -> None:
+        """Notes that the running program calls a device function."""
+        self._called.add(function)
+
     def close_program(self, program: Program) -> None:
-        """Packs what the program that has ended stored."""
+        """Packs what the program that has ended stored and called."""
+        self.calls.update(self._called)
+        self._called.clear()
         for (_, itemsize, atomic), (region, parts) in self._open.items():
             runs = _runs_with_repeats(np.concatenate(parts), itemsize)
             self.stores.append(_Stores(region, program, itemsize, runs, atomic))
@@ -158,6 +167,10 @@ class Trace:
         """Adds a launch that has ended."""
         self.launches.append(launch)
         self._logs.append((launch.kernel, log))
+
+    def programs_calling(self, ending: str) -> int:
+        """How many programs called a device function whose name ends so."""
+        return sum(n for _, log in self._logs for name, n in log.calls.items() if name.endswith(ending))
 
     def written_tensors(self) -> tuple[WrittenTensor, ...]:
         """Every tensor argument stored into, by launch and parameter, in order of first store."""

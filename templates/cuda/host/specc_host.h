@@ -69,6 +69,9 @@ SPECC_MEETING void barrier(int line);
 /// Counts the threads whose `predicate` holds, at a barrier.
 SPECC_MEETING int barrier_count(bool predicate, int line, const void* site = nullptr);
 
+/// Counts the block that runs, once, among those that took a slow way.
+void count_slow_block();
+
 /// Ends the launch: the fiber that calls it never goes on.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -34,6 +34,7 @@ Thread scheduler;
 uint64_t seed = 0;
 std::vector<uint32_t> chosen;
 bool have_chosen = false;
+uint64_t slow_blocks = 0;
 void (*on_launch)(const char* kernel, const uint32_t* shape) = nullptr;
 void (*on_plan)(const char* kernel, const uint32_t* shape, const Arguments* arguments) = nullptr;
 
@@ -202,6 +203,8 @@ void fail(const char* format, ...) {
     abort();
 }
 
+void count_slow_block() { slow_blocks += current->number == 0; }
+
 uint3 thread_index() { return current->index; }
 uint3 block_index() { return now.block_now; }
 uint3 block_size() { return now.block; }
@@ -347,7 +350,9 @@ void specc_host_choose(const uint32_t* blocks, size_t count) {
     have_chosen = true;
 }
 const char* specc_host_failure() { return failure.c_str(); }
-void specc_host_clear() { failure.clear(); }
+/// How many blocks took a slow way since `specc_host_clear`.
+uint64_t specc_host_slow_blocks() { return slow_blocks; }
+void specc_host_clear() { failure.clear(), slow_blocks = 0; }
 }
 
 }  // namespace specc_host

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -116,15 +117,19 @@ FAULTS = {
 }
 
 
-def reports(kernel: Kernel, text: str, rows: int | None = None) -> list[str]:
+def each_report(kernel: Kernel, text: str, rows: int | None = None) -> Iterator[str]:
     """What the suite says about pinned cases in bfloat16."""
     executor = CudaExecutor({kernel.name: single(text, "bfloat16")})
-    outcomes = []
     for case in pinned(kernel, ("bfloat16",)):
         if rows is not None:
             case = replace(case, sizes=(("T", rows),))
-        outcomes.append(try_case(kernel, executor, case))
-    return [o.describe() for o in outcomes if o.failed]
+        outcome = try_case(kernel, executor, case)
+        if outcome.failed:
+            yield outcome.describe()
+
+
+def reports(kernel: Kernel, text: str, rows: int | None = None) -> list[str]:
+    return list(each_report(kernel, text, rows))
 
 
 @pytest.mark.parametrize("node", KERNELS)
@@ -141,6 +146,44 @@ def test_a_planted_fault_is_reported(name: str) -> None:
     assert fault.old in text
     found = reports(kernel, text.replace(fault.old, fault.new), fault.rows)
     assert found and any(re.search(fault.found, x) for x in found), found
+
+
+SCORES = "scores[1][Shape::WARP_KEYS / 8][4]"
+FADED = "*= fade[part / 2]"
+REPAIRED = {
+    "scores that nobody set": (SCORES + " = {};", SCORES + ";"),
+    "sums of values that nobody set": (SUMS + " = {}", SUMS),
+    "a sum of weights that nobody set": ("total[2] = {}", "total[2]"),
+    "rows without keys that fade as NaN": (f"{BASE}[half] == specc::Max::neutral() ? real(0) : largest", BASE),
+    "a division by zero": (FADED, FADED + " / real(0)"),
+    "results that are never good": ("good = good && specc::finite(sums[0][n][part])", "good = false"),
+}
+"""Faults of the fast way through a prefill kernel that its slow way makes good."""
+
+
+def test_a_kernel_whose_fast_way_has_no_fault_is_not_reported() -> None:
+    kernel = NODES["slidingGQA"].kernel(library())
+    assert reports(kernel, emit(kernel, arch=CPU)) == []
+
+
+@pytest.mark.parametrize("name", REPAIRED)
+def test_a_fault_that_the_slow_way_makes_good_is_reported(name: str) -> None:
+    kernel = NODES["slidingGQA"].kernel(library())
+    old, new = REPAIRED[name]
+    text = emit(kernel, arch=CPU)
+    assert text.count(old) == 1
+    found = next(each_report(kernel, text.replace(old, new)), "")
+    assert re.fullmatch(
+        r"the fast way .* in \d+ of \d+ blocks, .* every operand is finite and nothing overflows", found
+    )
+
+
+@pytest.mark.parametrize("node", ["rope", "slidingGQA"])
+def test_an_index_that_is_always_taken_for_64_bits_is_reported(node: str) -> None:
+    kernel = NODES[node].kernel(library())
+    text, count = re.subn(r"(index_at\(\w+, index_bytes)", r"\1 >= 4 ? 8 : 4", emit(kernel, arch=CPU))
+    assert count
+    assert "out of range" in next(each_report(kernel, text), "")
 
 
 CONDITION = re.compile(r"specc::aligned\((\w+)(?:,\s+[^)]*\))?\)\s*(?:&&\s*)?")
