@@ -23,6 +23,7 @@ __device__ __noinline__ void attn_core_sliding_prefill_by_key(real* results, int
     const Element* __restrict__ q_ptr, const Element* __restrict__ k_ptr, const Element* __restrict__ v_ptr,
     const void* __restrict__ pos_ptr, int T, int L, int64_t q_stride_t, int64_t q_stride_h,
     int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head) {
+    specc::start_slow_way();
     constexpr int STRIDE = specc::spread(Shape::D), COLUMNS = specc::ceil_div(256, specc::WARP);
     const int lane = threadIdx.x % specc::WARP;
     for (int own = threadIdx.x / specc::WARP; own < Shape::ROWS; own += Shape::WARPS) {

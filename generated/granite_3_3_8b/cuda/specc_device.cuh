@@ -329,6 +329,14 @@ __device__ __forceinline__ real reduce_block(real value, real* scratch) {
     return value;
 }
 
+/// A block gives up the fast way through a kernel for a slow one that only data which is not finite calls for. Nothing on
+/// a GPU; the CPU counts such blocks.
+__device__ __forceinline__ void start_slow_way() {
+#ifdef SPECC_HOST
+    specc_host::count_slow_block();
+#endif
+}
+
 // ---- arithmetic --------------------------------------------------------------------------------------------------
 
 /// Division that rounds down, and its remainder.
