@@ -34,6 +34,9 @@ MAX_MAGNITUDE = 1_000
 MAX_SIZE = 1 << 40
 """Largest size, dimension or end of a domain: the bytes of a tensor still fit 64 bits."""
 
+MAX_EXTENT = 1 << 30
+"""Longest axis of a kernel: index variables have 32 bits."""
+
 MAX_LAYERS = 10_000
 MAX_GROUPS = 64
 """Most ways in which layers may differ."""

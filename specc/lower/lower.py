@@ -21,6 +21,7 @@ from specc.kernels import (
     Schedule,
     Store,
 )
+from specc.limits import MAX_EXTENT
 from specc.lower.access import axis_names
 from specc.lower.applications import Apart, largest_sizes, pitches, shared_formula
 from specc.lower.attention import attention
@@ -102,6 +103,10 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     stray = stray_read(formula)
     if stray is not None:
         raise NoSchedule(formula.op, (("all", stray),))
+    long = next((d for t in (*formula.inputs, *formula.outputs) for d in t.dims if _number(d) > MAX_EXTENT), None)
+    if long is not None:
+        why = f"an axis of {_number(long)} elements is longer than index variables of kernels reach: {MAX_EXTENT}"
+        raise NoSchedule(formula.op, (("all", why),))
     ready, fit = match(run_passes(formula, setting.rounds))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)
@@ -126,6 +131,11 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
         _sizes(operands, lowered),
         fit.reason,
     )
+
+
+def _number(size: Expr) -> int:
+    """A size that is one; 0 for others."""
+    return int(size.value) if isinstance(size, Num) else 0
 
 
 def lower_parts(formula: Formula, setting: Setting) -> tuple[Kernel, ...]:

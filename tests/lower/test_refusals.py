@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from specc.lower.lower import NoSchedule, Setting, lower_formula
-from tests.lower.cases import Case, formula_of
+from tests.lower.cases import Case, formula_of, kernel_of
 
 
 def refused() -> list[tuple[str, str, dict[str, int], str]]:
@@ -68,6 +68,14 @@ def test_a_power_that_no_target_has_is_refused(power: str) -> None:
 def test_a_single_number_as_result_is_refused() -> None:
     found = reasons("op f(x[H]) -> y[]\n  y[] = Σ_j x[j]", H=40)
     assert found == {"all": "its result is a single number, not an array"}
+
+
+@pytest.mark.parametrize(("axis", "most"), [("H", 1 << 30), ("2·H", 1 << 29)])
+def test_an_axis_longer_than_index_variables_reach_is_refused(axis: str, most: int) -> None:
+    text = f"op f(x[T, {axis}]; H: nat) -> y[T, {axis}]\n  y[t, i] = exp(x[t, i])"
+    why = "elements is longer than index variables of kernels reach: 1073741824"
+    assert why in reasons(text, H=most + 1)["all"]
+    assert kernel_of(text, H=most).schedule_name == "pointwise"
 
 
 def test_an_index_divided_by_zero_is_refused() -> None:

@@ -55,7 +55,10 @@ class _Printer:
         c, wide = self.c, self._wide()
         single, row_variables = self._single(), unravel(c.rows)
         (left, right), (few_left, few_right) = self._factors(), self._factors()
-        few = Function(self.kernel, "few", str(FEW_THREADS), (few_left, few_right, single, row_variables), ("rows",))
+        blocks = ", 1" if left.address is None or right.address is None else ""
+        few = Function(
+            self.kernel, "few", f"{FEW_THREADS}{blocks}", (few_left, few_right, single, row_variables), ("rows",)
+        )
         values: dict[str, object] = {
             "columns": str(self.columns), "depth": str(self.depth), "row_variables": row_variables,
             "acc": c.accumulator, "first": self.first, "column": c.columns.var,
@@ -63,7 +66,9 @@ class _Printer:
             "left": left, "right": right, "few_left": few_left, "few_right": few_right,
             "few_signature": few.signature, "wide": wide, "single": single,
         }  # fmt: skip
-        tiles = Function(self.kernel, "", "Shape::THREADS", (left, right, wide or single, row_variables), ("rows",))
+        tiles = Function(
+            self.kernel, "", f"Shape::THREADS{blocks}", (left, right, wide or single, row_variables), ("rows",)
+        )
         return Slots(
             "cuda/contraction.cu.j2", {"threads": tiles.threads, **values}, (c.a, c.b, c.store.value), tiles.parameters,
             product_text(c.rows), self._aligned(wide is not None), self._launch(tiles, few), complete=True,
@@ -122,10 +127,12 @@ class _Printer:
         condition = "" if rows is None else f"if (rows <= {rows}) "
         if not shape.matrix:
             kernel = few.template_id(f"{shape.few}")
-            return [f"{condition}return run_few({kernel}, specc::ceil_div({self.columns}, {n}), {FEW_THREADS}, 0);"]
+            grid = f"specc::Grid{{specc::ceil_div({self.columns}, {n})}}"
+            return [f"{condition}return run_few({kernel}, {grid}, {FEW_THREADS}, 0);"]
+        grid = f"specc::Grid{{Shape::blocks(rows, {self.columns})}}"
         lines = [
             f"using Shape = {shape.text};",
-            f"return run({tiles.template_id('Shape')}, Shape::blocks(rows, {self.columns}), Shape::THREADS, "
+            f"return run({tiles.template_id('Shape')}, {grid}, Shape::THREADS, "
             "Shape::template shared_bytes<Element>());",
         ]
         return [f"{condition}{{", *(f"    {line}" for line in lines), "}"] if condition else lines

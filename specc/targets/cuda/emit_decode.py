@@ -90,8 +90,8 @@ class _Decode(AttentionText):
 
     def _launch(self, split: Function, merge: Function) -> tuple[str, ...]:
         m = self.a.head_map
-        blocks = f"unsigned({m.kv_heads} * specc::ceil_div({self.group}, Shape::ROWS))"
-        grid = f"dim3(unsigned(rows), {blocks}, unsigned(splits))"
+        blocks = f"{m.kv_heads} * specc::ceil_div({self.group}, Shape::ROWS)"
+        grid = f"specc::Grid{{rows, {blocks}, splits}}"
         given = (split.template_id("Shape"), grid, "Shape::THREADS", "Shape::template shared_bytes<Element>()")
         run = f"status = run({', '.join(given)});"
         lines = {w: [f"using Shape = {self.shape(self._configs(w)[0])};", run] for w in WIDTHS}
@@ -108,7 +108,7 @@ class _Decode(AttentionText):
             "cudaError_t status = cudaSuccess;",
             *by_storage(lines),
             "if (status != cudaSuccess) return status;",
-            f"return run_merge({merge.template_id()}, dim3(unsigned(rows), {m.heads}), {MERGE_THREADS}, 0);",
+            f"return run_merge({merge.template_id()}, specc::Grid{{rows, {m.heads}}}, {MERGE_THREADS}, 0);",
         )
 
     def _longest(self) -> str:

@@ -13,6 +13,8 @@ from specc.targets.cuda.scope import Inner, Scope
 from specc.targets.cuda.slots import Slots, parameters, product_text, unravel
 
 THREADS = 256
+MOST_ACROSS = 65535
+"""Blocks along an axis of a grid other than its first."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +38,11 @@ def pointwise_slots(kernel: Kernel) -> Slots:
     scope = Scope(kernel, names, rows, Inner(p.inner, first, longest))
     head = [line for a in p.row_loads for line in scope.load_row(a)]
     strips = [_strip(scope, s, longest) for s in p.strips]
+    few = longest <= MOST_ACROSS * THREADS
+    across = "blockIdx.y" if few else "(blockIdx.z * gridDim.y + blockIdx.y)"
     values: dict[str, object] = {
         "threads": THREADS, "row_variables": unravel(p.rows), "head": head, "strips": strips, "first": first,
-        "longest": longest, "unsafe": "row >= rows",
+        "longest": longest, "unsafe": "row >= rows", "across": across,
     }  # fmt: skip
     places: list[Access | Store] = [a for s in p.strips for a in s.loads]
     places += [s for strip in p.strips for s in strip.stores]
@@ -46,12 +50,23 @@ def pointwise_slots(kernel: Kernel) -> Slots:
     launch = (
         f"constexpr int PIECES = specc::ceil_div({longest}, VEC), X = specc::row_threads(PIECES, {THREADS});",
         f"constexpr int Y = {THREADS} / X;",
-        "const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);",
+        *_grid(few),
+        "const dim3 block(X, Y);",
     )
     return Slots(
         f"cuda/{kernel.schedule_name}.cu.j2", values, tuple(s.value for strip in p.strips for s in strip.stores),
         parameters(kernel, [values, "rows"]), product_text(p.rows), tuple(dict.fromkeys(aligned)), launch,
     )  # fmt: skip
+
+
+def _grid(few: bool) -> tuple[str, ...]:
+    """`few`: the blocks of a row need only one axis."""
+    if few:
+        return ("const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};",)
+    return (
+        f"constexpr int64_t ACROSS = specc::ceil_div(PIECES, X), LAYERS = specc::ceil_div(ACROSS, {MOST_ACROSS});",
+        "const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(ACROSS, LAYERS), LAYERS};",
+    )
 
 
 def _strip(scope: Scope, strip: Strip, longest: int) -> StripText:

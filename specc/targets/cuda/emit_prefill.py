@@ -145,7 +145,7 @@ class _Prefill(AttentionText):
         return self.tiles.of("attention_prefill", {"D": self.width, "E": self.depth})[width]
 
     def _launch(self, main: Function) -> tuple[str, ...]:
-        grid = f"dim3(unsigned(specc::ceil_div(rows, Shape::ROWS)), {self.a.head_map.heads})"
+        grid = f"specc::Grid{{specc::ceil_div(rows, Shape::ROWS), {self.a.head_map.heads}}}"
         bytes_ = "Shape::template shared_bytes<Element>()"
         call = f"return run({main.template_id('Shape')}, {grid}, Shape::THREADS, {bytes_});"
         lines = {w: [f"using Shape = {self.shape(self._configs(w)[-1])};", call] for w in WIDTHS}

@@ -181,7 +181,7 @@ class _Printer:
         return f"specc::RecurrenceShape<{', '.join(map(str, sizes))}>"
 
     def _launch(self, main: Function) -> tuple[str, ...]:
-        grid = f"dim3(unsigned(rows), specc::ceil_div({self.values}, Shape::VALUES))"
+        grid = f"specc::Grid{{rows, specc::ceil_div({self.values}, Shape::VALUES)}}"
         call = f"return run({main.template_id('Shape')}, {grid}, Shape::THREADS, Shape::shared_bytes());"
         lines = {w: [f"using Shape = {self.shape(self._configs(w)[-1])};", call] for w in WIDTHS}
         return (*main.runner("run"), *by_storage(lines))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from specc.kernels import Access, Kernel, RowReduction, Stage, Store
@@ -13,13 +14,18 @@ from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
 from specc.targets.cuda.slots import Slots, parameters, product_text, unravel
 
 WARP = 32
-MOST_THREADS = 1024
+MOST_THREADS, MOST_AGAIN = 1024, 512
+"""Threads of a row that is kept in registers, and of one that is read again."""
 WIDEST = 256
 """Threads of a row as long as it has few elements a thread."""
 MOST_PIECES = 4
 """Vectors of 8 elements that a thread keeps."""
 BLOCK = 128
 """Threads of a block of several rows."""
+REGISTERS, MOST_REGISTERS = 1 << 16, 255
+"""Of a multiprocessor, and of a thread."""
+WORKING = 60
+"""Registers of a thread beside the elements that it keeps."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,29 @@ class Shape:
         return max(1, self.threads // WARP)
 
 
-def shape_of(length: int) -> Shape:
-    """How a row of `length` elements is shared: by a part of a warp, by one, or by a block."""
+def shape_of(length: int, again: int = 1) -> Shape:
+    """How a row of `length` elements is shared: by a part of a warp, by one, or by a block. `again`: accesses along the
+    row that more than one stage reads."""
     pieces = -(-length // LONGEST_VECTOR)
     if pieces <= WARP * MOST_PIECES:
         threads = min(WARP, 1 << (pieces - 1).bit_length())
-        return Shape(threads, BLOCK // threads, True)
-    each = min(MOST_PIECES, -(-pieces // WIDEST))
-    threads = -(-pieces // (each * WARP)) * WARP
-    return Shape(threads, 1, True) if threads <= MOST_THREADS else Shape(MOST_THREADS, 1, False)
+        each, rows = -(-pieces // threads), BLOCK // threads
+    else:
+        each, rows = min(MOST_PIECES, -(-pieces // WIDEST)), 1
+        threads = -(-pieces // (each * WARP)) * WARP
+    if threads <= MOST_THREADS and _registers(each * LONGEST_VECTOR * again) <= _share(threads * rows):
+        return Shape(threads, rows, True)
+    return Shape(min(threads, MOST_AGAIN), rows, False)
+
+
+def _registers(kept: int) -> int:
+    """Of a thread that keeps so many elements: a compiler keeps what is computed of each of them too."""
+    return 2 * kept + WORKING
+
+
+def _share(threads: int) -> int:
+    """Registers of a thread where so many are a block."""
+    return min(MOST_REGISTERS, REGISTERS // threads // 8 * 8)
 
 
 @dataclass(frozen=True)
@@ -73,7 +93,7 @@ def row_reduction_slots(kernel: Kernel) -> Slots:
 class _Printer:
     def __init__(self, kernel: Kernel, r: RowReduction, length: int) -> None:
         self.kernel, self.r, self.length = kernel, r, length
-        self.shape = shape_of(length)
+        self.shape = _shape(r, length)
         self.names = local_names(kernel)
         self.first = self.names.fresh(f"{r.inner.var}_first")
         exact = length % (self.shape.threads * LONGEST_VECTOR) == 0
@@ -81,14 +101,15 @@ class _Printer:
         self.inside = [] if exact and self.shape.resident else [f"{self.first} < {length}"]
         inner = Inner(r.inner.var, self.first, length, " && ".join([*conditions, *self.inside]) or None)
         self.scope = Scope(kernel, self.names, [a.var for a in r.rows], inner)
-        self.accesses = {a.name: a for a in (*r.loads, *r.vectors)}
+        self.accesses = _along(r)
 
     def slots(self) -> Slots:
         r, scope = self.r, self.scope
         head = [line for a in r.row_loads for line in scope.load_row(a)]
         head += scope.pointers([*r.loads, *r.vectors, *r.stores])
         moving = tuple(s for s in r.stores if scope.moves(*s.indices))
-        uses = [self._needed([s.map, s.where]) for s in r.stages] + [self._needed([s.value for s in moving])]
+        uses = [_needed(self.accesses, [s.map, s.where]) for s in r.stages]
+        uses.append(_needed(self.accesses, [s.value for s in moving]))
         kept = [a for a in r.loads if self.shape.resident and scope.is_vector(a) and sum(a in u for u in uses) > 1]
         stages = [self._stage(n, s, uses[n], kept) for n, s in enumerate(r.stages)]
         vectors, elements, stores = body(scope, moving, uses[-1], self._vectors(uses[-1], kept), self._held(kept))
@@ -108,7 +129,7 @@ class _Printer:
         places: list[Access | Store] = [*self.accesses.values(), *moving]
         aligned = [x.operand for x in places if scope.is_vector(x)]
         launch = (
-            f"const dim3 grid(unsigned(specc::ceil_div(rows, {shape.rows})));",
+            f"const specc::Grid grid{{specc::ceil_div(rows, {shape.rows})}};",
             f"const dim3 block({shape.threads}, {shape.rows});",
         )
         exprs = tuple(e for s in r.stages for e in (s.map, s.finish)) + tuple(s.value for s in r.stores)
@@ -158,21 +179,34 @@ class _Printer:
         self.scope.printer.named.clear()
         return [*lines, self.scope.store_single(store, name)]
 
-    def _needed(self, exprs: Sequence[Expr | None]) -> list[Access]:
-        """Accesses along the row that `exprs` read, with those that their places depend on, in order."""
-        wanted: set[str] = set()
 
-        def visit(e: Expr | None) -> None:
-            for name in free_vars(e) if e is not None else ():
-                if name in self.accesses and name not in wanted:
-                    wanted.add(name)
-                    access = self.accesses[name]
-                    for i in (*access.indices, access.guard):
-                        visit(i)
+def _along(r: RowReduction) -> dict[str, Access]:
+    """Accesses along the row, by name."""
+    return {a.name: a for a in (*r.loads, *r.vectors)}
 
-        for e in exprs:
-            visit(e)
-        return [a for n, a in self.accesses.items() if n in wanted]
+
+def _needed(accesses: Mapping[str, Access], exprs: Sequence[Expr | None]) -> list[Access]:
+    """Those of `accesses` that `exprs` read, with those that their places depend on, in order."""
+    wanted: set[str] = set()
+
+    def visit(e: Expr | None) -> None:
+        for name in free_vars(e) if e is not None else ():
+            if name in accesses and name not in wanted:
+                wanted.add(name)
+                for i in (*accesses[name].indices, accesses[name].guard):
+                    visit(i)
+
+    for e in exprs:
+        visit(e)
+    return [a for n, a in accesses.items() if n in wanted]
+
+
+def _shape(r: RowReduction, length: int) -> Shape:
+    """`length`: that of `r.inner`."""
+    passes: list[list[Expr | None]] = [[s.map, s.where] for s in r.stages]
+    passes.append([s.value for s in r.stores])
+    uses = [a for exprs in passes for a in _needed(_along(r), exprs)]
+    return shape_of(length, sum(count > 1 for count in Counter(a.name for a in uses).values()))
 
 
 def lanes(kernel: Kernel) -> int:
@@ -180,4 +214,4 @@ def lanes(kernel: Kernel) -> int:
     r = kernel.schedule
     if not isinstance(r, RowReduction) or not isinstance(r.inner.extent, Num):
         return 1
-    return shape_of(int(r.inner.extent.value)).threads
+    return _shape(r, int(r.inner.extent.value)).threads

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from specc.ir import Model
-from specc.kernels import Kernel
-from specc.targets.naming import Vocabulary
+from specc.kernels import Access, Kernel
+from specc.targets.naming import Names, Vocabulary, found
 
 KEYWORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class compl
@@ -41,7 +41,13 @@ DERIVED = re.compile(
 )
 
 VOCABULARY = Vocabulary(frozenset(re.findall(r"\w+", KEYWORDS + LIBRARY)), frozenset(TEMPLATE), DERIVED)
-local_names = VOCABULARY.local_names
+
+
+def local_names(kernel: Kernel) -> Names:
+    """Those of a kernel's body that are free: not what a formula calls by them, nor vectors of what it reads."""
+    names = VOCABULARY.local_names(kernel)
+    names.taken.update(f"{a.name}_v" for a in found(kernel.schedule, Access))
+    return names
 
 
 def legal(kernel: Kernel) -> Kernel:

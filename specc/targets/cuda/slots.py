@@ -99,7 +99,7 @@ class Function:
     def runner(self, name: str) -> list[str]:
         """Statements that make `name(kernel, grid, threads, shared bytes)` launch it."""
         given = ["kernel", "grid", "threads", "size_t(bytes)", "stream", *(p.argument for p in self.parameters)]
-        head = f"const auto {name} = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {{"
+        head = f"const auto {name} = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {{"
         return [head, f"    return specc::launch({', '.join(given)});", "};"]
 
 

@@ -124,8 +124,9 @@ def _checks(ready: Kernel, slots: Slots) -> list[str]:
     lines = [f"if (!specc::sizes_fit({checked})) return cudaErrorInvalidValue;"] if ready.sizes else []
     if any(a.kind == "index_bytes" for a in arguments(ready)):
         lines.append("if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;")
+    product = f"1.0 * {slots.rows}" if " * " in slots.rows else slots.rows
+    lines.append(f"if ({product} > specc::MOST_ROWS) return cudaErrorInvalidValue;")
     lines.append(f"const int64_t rows = {slots.rows};")
-    lines.append("if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;")
     others = [s for s in ready.sizes if s not in (*slots.rows.split(), *slots.summed)]
     empty = " || ".join(["rows == 0", *(f"{s} == 0" for s in others)])
     return [*lines, f"if ({empty}) return cudaSuccess;"]

@@ -29,8 +29,9 @@ inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int valu
     dynamic = size_t(value);
     return cudaSuccess;
 }
-inline cudaError_t cudaLaunchKernel(const void* kernel, dim3, dim3, void** given, size_t shared_bytes, cudaStream_t) {
-    if (shared_bytes > dynamic) return cudaErrorInvalidValue;
+inline cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3, void** given, size_t bytes, cudaStream_t) {
+    if (bytes > dynamic) return cudaErrorInvalidValue;
+    std::printf("%ux%ux%u ", grid.x, grid.y, grid.z);
     reinterpret_cast<void (*)(int64_t, const float*)>(kernel)(*static_cast<int64_t*>(given[0]),
                                                               *static_cast<const float**>(given[1]));
     return cudaSuccess;
@@ -40,10 +41,19 @@ PROGRAM = """#include "specc_launch.cuh"
 void kernel(int64_t count, const float* x) { std::printf("%lld %g ", (long long)count, double(*x)); }
 int main(int, char** given) {
     float x = 2.5f;
-    std::printf("%d", specc::launch(kernel, dim3{1, 1, 1}, dim3{1, 1, 1}, size_t(std::atol(given[1])), nullptr, 7, &x));
+    const specc::Grid grid{std::atoll(given[2]), std::atoll(given[3]), std::atoll(given[4])};
+    std::printf("%d", specc::launch(kernel, grid, dim3{1, 1, 1}, size_t(std::atol(given[1])), nullptr, 7, &x));
 }
 """
 """`specc_device.cuh` is that runtime: nothing else of it takes part in a launch."""
+
+
+RUN, REFUSED = "1x1x1 7 2.5 0", "1"
+
+
+def ran(program: Path, *given: int) -> str:
+    """What the program prints: the blocks, the kernel's arguments, and the status."""
+    return subprocess.run([program, *map(str, given)], capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 @pytest.fixture(scope="module")
@@ -59,11 +69,20 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("shared_bytes", "printed"), [
-    (0, "7 2.5 0"), (4096, "7 2.5 0"), (48 * 1024 - 1024, "7 2.5 0"), (48 * 1024, "7 2.5 0"), (64 * 1024, "7 2.5 0"),
-    (226 * 1024, "7 2.5 0"), (227 * 1024, "1"),
+    (0, RUN), (4096, RUN), (48 * 1024 - 1024, RUN), (48 * 1024, RUN), (64 * 1024, RUN), (226 * 1024, RUN),
+    (227 * 1024, REFUSED),
 ])  # fmt: skip
 def test_static_and_dynamic_shared_memory_beyond_48_kb_is_asked_for(
     program: Path, shared_bytes: int, printed: str
 ) -> None:
-    done = subprocess.run([program, str(shared_bytes)], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == printed
+    assert ran(program, shared_bytes, 1, 1, 1) == printed
+
+
+@pytest.mark.parametrize(("grid", "launched"), [
+    ((1, 1, 1), True), (((1 << 31) - 1, 65535, 65535), True), ((1 << 31, 1, 1), False), ((1, 65536, 1), False),
+    ((1, 1, 65536), False), (((1 << 32) + 2048, 1, 1), False), ((1, (1 << 32) + 1, 1), False),
+    ((-1, 1, 1), False),
+])  # fmt: skip
+def test_a_grid_is_launched_whole_or_not_at_all(program: Path, grid: tuple[int, int, int], launched: bool) -> None:
+    run = "x".join(map(str, grid)) + RUN.removeprefix("1x1x1")
+    assert ran(program, 0, *grid) == (run if launched else REFUSED)

@@ -83,12 +83,16 @@ PICK = """op f(e[T, H]: index, x[T, H], w[V]; V: nat, H: nat) -> y[T, H]
 MIX = """op f(e[T, K]: index, x[V, K], w[N, K]; V: nat, K: nat, N: nat) -> y[T, N]
   y[t, n] = Σ_k x[e[t, k], k] · w[n, k]
 """
+CALLED = """op f(a[T, K], b[N, K]; K: nat, N: nat) -> y[T, N]
+  y[t, n] = Σ_k tanh(a[t, k]) · exp(b[n, k])
+"""
 HEAD_SIZES = {"N": 6, "M": 2, "D": 20}
 OWN = {
     "contraction of what is computed, across rows": (PRODUCT, {"H": 3, "K": 72, "N": 40}),
     "attention up to the row": (ATTENTION + SCORE.format("") + WEIGHTED.format(" | l ≤ L - T + t", ""), HEAD_SIZES),
     "attention to everything": (ATTENTION + SCORE.format("1/2 · ") + WEIGHTED.format("", " / 2"), HEAD_SIZES),
     "decode with a slope, of two keys in three": (SLOPES, HEAD_SIZES),
+    "contraction of operands called as its factors": (CALLED, {"K": 24, "N": 16}),
     "contraction whose terms choose": (MIX, {"V": 9, "K": 24, "N": 16}),
 }
 PLAIN = {
