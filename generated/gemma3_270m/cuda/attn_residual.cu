@@ -50,7 +50,8 @@ cudaError_t attn_residual_launch(const void* x, const void* h, void* y, int64_t 
     int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(640, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(gemma_3_270m::attn_residual_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(x), static_cast<const Element*>(h), static_cast<Element*>(y), int(rows),
         x_stride_t, h_stride_t, y_stride_t);
@@ -61,8 +62,8 @@ cudaError_t attn_residual_launch(const void* x, const void* h, void* y, int64_t 
 extern "C" int gemma_3_270m_attn_residual(int type, const void* x, const void* h, void* y, int64_t T,
     int64_t x_stride_t, int64_t h_stride_t, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -66,7 +66,8 @@ cudaError_t attn_rope_global_launch(int index_bytes, const void* x, const void* 
     int64_t y_stride_h, cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(128, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(gemma_3_270m::attn_rope_global_kernel<Element, VEC>, grid, block, 0, stream,
         index_bytes, static_cast<const Element*>(x), pos, static_cast<Element*>(y), table_, int(rows),
         int(rows_1), x_stride_t, x_stride_h, y_stride_t, y_stride_h);
@@ -84,8 +85,8 @@ extern "C" int gemma_3_270m_attn_rope_global(int type, int index_bytes, const vo
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream) {
     if (!specc::sizes_fit({T, rows_1})) return cudaErrorInvalidValue;
     if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    if (1.0 * T * rows_1 > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T * rows_1;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -77,7 +77,7 @@ namespace {
 template <typename Element, int VEC>
 cudaError_t post_mix_norm_launch(const void* x, const void* w, void* y, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
-    const dim3 grid(unsigned(specc::ceil_div(rows, 4)));
+    const specc::Grid grid{specc::ceil_div(rows, 4)};
     const dim3 block(32, 4);
     return specc::launch(gemma_3_270m::post_mix_norm_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(x), static_cast<const Element*>(w), static_cast<Element*>(y), int(rows),
@@ -89,8 +89,8 @@ cudaError_t post_mix_norm_launch(const void* x, const void* w, void* y, int64_t 
 extern "C" int gemma_3_270m_post_mix_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -59,7 +59,8 @@ cudaError_t mlp_act_launch(const void* gu, void* y, int64_t gu_stride_t, int64_t
     cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(12800, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(granite_3_3_8b_instruct::mlp_act_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(gu), static_cast<Element*>(y), int(rows), gu_stride_t, y_stride_t);
 }
@@ -69,8 +70,8 @@ cudaError_t mlp_act_launch(const void* gu, void* y, int64_t gu_stride_t, int64_t
 extern "C" int granite_3_3_8b_instruct_mlp_act(int type, const void* gu, void* y, int64_t T,
     int64_t gu_stride_t, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

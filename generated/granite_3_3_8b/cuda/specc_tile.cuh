@@ -231,8 +231,8 @@ struct ProductShape {
         return at_least(int64_t(STAGES) * (M + N) * K * sizeof(T), int64_t(M) * spread(N) * sizeof(real));
     }
     /// Blocks of a product of `rows` rows and `columns` columns.
-    static constexpr __host__ __device__ unsigned blocks(int64_t rows, int64_t columns) {
-        return unsigned(ceil_div(rows, M) * ceil_div(columns, N));
+    static constexpr __host__ __device__ int64_t blocks(int64_t rows, int64_t columns) {
+        return ceil_div(rows, M) * ceil_div(columns, N);
     }
 };
 

@@ -238,7 +238,7 @@ cudaError_t attn_core_sliding_prefill_launch(int index_bytes, const void* q, con
     int64_t k_stride_l, int64_t k_stride_kv_head, int64_t v_stride_l, int64_t v_stride_kv_head,
     int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream, int64_t rows) {
     namespace kernels = muse_glimmer_30b;
-    const auto run = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {
+    const auto run = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {
         return specc::launch(kernel, grid, threads, size_t(bytes), stream, index_bytes,
             static_cast<const Element*>(q), static_cast<const Element*>(k), static_cast<const Element*>(v),
             pos, static_cast<Element*>(o), int(T), int(L), q_stride_t, q_stride_h, k_stride_l,
@@ -247,12 +247,12 @@ cudaError_t attn_core_sliding_prefill_launch(int index_bytes, const void* q, con
     if constexpr (sizeof(Element) == 2) {
         using Shape = specc::AttentionShape<128, 64, 1, 128, 128>;
         return run(kernels::attn_core_sliding_prefill_kernel<Element, VEC, Shape>,
-            dim3(unsigned(specc::ceil_div(rows, Shape::ROWS)), 32), Shape::THREADS,
+            specc::Grid{specc::ceil_div(rows, Shape::ROWS), 32}, Shape::THREADS,
             Shape::template shared_bytes<Element>());
     } else {
         using Shape = specc::AttentionShape<32, 32, 2, 128, 128>;
         return run(kernels::attn_core_sliding_prefill_kernel<Element, VEC, Shape>,
-            dim3(unsigned(specc::ceil_div(rows, Shape::ROWS)), 32), Shape::THREADS,
+            specc::Grid{specc::ceil_div(rows, Shape::ROWS), 32}, Shape::THREADS,
             Shape::template shared_bytes<Element>());
     }
 }
@@ -265,8 +265,8 @@ extern "C" int muse_glimmer_30b_attn_core_sliding_prefill(int type, int index_by
     int64_t v_stride_kv_head, int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream) {
     if (!specc::sizes_fit({T, L})) return cudaErrorInvalidValue;
     if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

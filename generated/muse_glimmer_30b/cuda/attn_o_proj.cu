@@ -151,33 +151,33 @@ template <typename Element, int VEC>
 cudaError_t attn_o_proj_launch(const void* x, const void* w, void* y, int64_t x_stride_t,
     int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
     namespace kernels = muse_glimmer_30b;
-    const auto run_few = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {
+    const auto run_few = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {
         return specc::launch(kernel, grid, threads, size_t(bytes), stream, static_cast<const Element*>(x),
             static_cast<const Element*>(w), static_cast<Element*>(y), int(rows), x_stride_t, w_stride_n_,
             y_stride_t);
     };
-    const auto run = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {
+    const auto run = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {
         return specc::launch(kernel, grid, threads, size_t(bytes), stream, static_cast<const Element*>(x),
             static_cast<const Element*>(w), static_cast<Element*>(y), int(rows), x_stride_t, w_stride_n_,
             y_stride_t);
     };
     if (rows <= 1) return run_few(kernels::attn_o_proj_few_kernel<Element, VEC, 1, 2>,
-        specc::ceil_div(6656, 16), 256, 0);
+        specc::Grid{specc::ceil_div(6656, 16)}, 256, 0);
     if (rows <= 4) return run_few(kernels::attn_o_proj_few_kernel<Element, VEC, 4, 2>,
-        specc::ceil_div(6656, 16), 256, 0);
+        specc::Grid{specc::ceil_div(6656, 16)}, 256, 0);
     if constexpr (sizeof(Element) == 2) {
         if (rows <= 16) {
             using Shape = specc::ProductShape<16, 64, 128, 1, 4, 4, 1>;
-            return run(kernels::attn_o_proj_kernel<Element, VEC, Shape>, Shape::blocks(rows, 6656),
-                Shape::THREADS, Shape::template shared_bytes<Element>());
+            return run(kernels::attn_o_proj_kernel<Element, VEC, Shape>, specc::Grid{Shape::blocks(rows,
+                6656)}, Shape::THREADS, Shape::template shared_bytes<Element>());
         }
         using Shape = specc::ProductShape<128, 128, 32, 2, 4, 4, 8>;
-        return run(kernels::attn_o_proj_kernel<Element, VEC, Shape>, Shape::blocks(rows, 6656),
-            Shape::THREADS, Shape::template shared_bytes<Element>());
+        return run(kernels::attn_o_proj_kernel<Element, VEC, Shape>, specc::Grid{Shape::blocks(rows,
+            6656)}, Shape::THREADS, Shape::template shared_bytes<Element>());
     } else {
         using Shape = specc::ProductShape<64, 64, 32, 2, 2, 3, 8>;
-        return run(kernels::attn_o_proj_kernel<Element, VEC, Shape>, Shape::blocks(rows, 6656),
-            Shape::THREADS, Shape::template shared_bytes<Element>());
+        return run(kernels::attn_o_proj_kernel<Element, VEC, Shape>, specc::Grid{Shape::blocks(rows,
+            6656)}, Shape::THREADS, Shape::template shared_bytes<Element>());
     }
 }
 
@@ -186,8 +186,8 @@ cudaError_t attn_o_proj_launch(const void* x, const void* w, void* y, int64_t x_
 extern "C" int muse_glimmer_30b_attn_o_proj(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t w_stride_n_, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -75,7 +75,7 @@ namespace {
 template <typename Element, int VEC>
 cudaError_t embed_launch(int index_bytes, const void* tokens, const void* w, void* y,
     int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
-    const dim3 grid(unsigned(specc::ceil_div(rows, 1)));
+    const specc::Grid grid{specc::ceil_div(rows, 1)};
     const dim3 block(224, 1);
     return specc::launch(muse_glimmer_30b::embed_kernel<Element, VEC>, grid, block, 0, stream,
         index_bytes, tokens, static_cast<const Element*>(w), static_cast<Element*>(y), w_stride_tokens,
@@ -88,8 +88,8 @@ extern "C" int muse_glimmer_30b_embed(int type, int index_bytes, const void* tok
     void* y, int64_t T, int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
     if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -35,8 +35,17 @@ cudaError_t with_storage(int type, F call) {
 inline bool aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 inline bool aligned(int64_t stride, int bytes) { return stride * bytes % 16 == 0; }
 
+/// Blocks of a launch. A `dim3` would cut off what has more than 32 bits.
+struct Grid {
+    int64_t x, y = 1, z = 1;
+    bool fits() const { return x >= 0 && y >= 0 && z >= 0 && x <= 0x7fffffff && y <= 0xffff && z <= 0xffff; }
+};
+
+/// cudaErrorInvalidValue where there are more blocks than a launch can have.
 template <typename... P, typename... A>
-cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream, A... arguments) {
+cudaError_t launch(void (*kernel)(P...), Grid blocks, dim3 block, size_t shared_bytes, cudaStream_t stream, A... arguments) {
+    if (!blocks.fits()) return cudaErrorInvalidValue;
+    const dim3 grid{unsigned(blocks.x), unsigned(blocks.y), unsigned(blocks.z)};
 #ifdef SPECC_HOST
     (void)stream;
     auto run = [&](P... given) {

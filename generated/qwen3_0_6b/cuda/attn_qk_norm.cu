@@ -74,7 +74,7 @@ namespace {
 template <typename Element, int VEC>
 cudaError_t attn_qk_norm_launch(const void* x, const void* w, void* y, int64_t rows_1, int64_t x_stride_t,
     int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream, int64_t rows) {
-    const dim3 grid(unsigned(specc::ceil_div(rows, 8)));
+    const specc::Grid grid{specc::ceil_div(rows, 8)};
     const dim3 block(16, 8);
     return specc::launch(qwen3_0_6b::attn_qk_norm_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(x), static_cast<const Element*>(w), static_cast<Element*>(y), int(rows),
@@ -87,8 +87,8 @@ extern "C" int qwen3_0_6b_attn_qk_norm(int type, const void* x, const void* w, v
     int64_t rows_1, int64_t x_stride_t, int64_t x_stride_h, int64_t y_stride_t, int64_t y_stride_h,
     cudaStream_t stream) {
     if (!specc::sizes_fit({T, rows_1})) return cudaErrorInvalidValue;
+    if (1.0 * T * rows_1 > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T * rows_1;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

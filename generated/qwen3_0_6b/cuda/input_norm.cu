@@ -73,7 +73,7 @@ namespace {
 template <typename Element, int VEC>
 cudaError_t input_norm_launch(const void* x, const void* w, void* y, int64_t x_stride_t,
     int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
-    const dim3 grid(unsigned(specc::ceil_div(rows, 4)));
+    const specc::Grid grid{specc::ceil_div(rows, 4)};
     const dim3 block(32, 4);
     return specc::launch(qwen3_0_6b::input_norm_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(x), static_cast<const Element*>(w), static_cast<Element*>(y), int(rows),
@@ -85,8 +85,8 @@ cudaError_t input_norm_launch(const void* x, const void* w, void* y, int64_t x_s
 extern "C" int qwen3_0_6b_input_norm(int type, const void* x, const void* w, void* y, int64_t T,
     int64_t x_stride_t, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -200,30 +200,30 @@ cudaError_t attn_core_full_decode_launch(int index_bytes, const void* q, const v
     const int64_t parts = rows * 24 * splits;
     real* const sums = static_cast<real*>(workspace);
     real *const tops = sums + parts * 256, *const totals = tops + parts;
-    const auto run = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {
+    const auto run = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {
         return specc::launch(kernel, grid, threads, size_t(bytes), stream, index_bytes,
             static_cast<const Element*>(q), static_cast<const Element*>(k), static_cast<const Element*>(v),
             seq_lens, int(S), q_stride_b, q_stride_h, k_stride_b, k_stride_l, k_stride_kv_head, v_stride_b,
             v_stride_l, v_stride_kv_head, sums, tops, totals);
     };
-    const auto run_merge = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {
+    const auto run_merge = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {
         return specc::launch(kernel, grid, threads, size_t(bytes), stream, static_cast<Element*>(o),
             o_stride_b, o_stride_h, sums, tops, totals, int(splits));
     };
     cudaError_t status = cudaSuccess;
     if constexpr (sizeof(Element) == 2) {
         using Shape = specc::AttentionShape<16, 64, 4, 256, 256>;
-        status = run(kernels::attn_core_full_decode_kernel<Element, VEC, Shape>, dim3(unsigned(rows),
-            unsigned(4 * specc::ceil_div(6, Shape::ROWS)), unsigned(splits)), Shape::THREADS,
+        status = run(kernels::attn_core_full_decode_kernel<Element, VEC, Shape>, specc::Grid{rows, 4 *
+            specc::ceil_div(6, Shape::ROWS), splits}, Shape::THREADS,
             Shape::template shared_bytes<Element>());
     } else {
         using Shape = specc::AttentionShape<16, 32, 4, 256, 256>;
-        status = run(kernels::attn_core_full_decode_kernel<Element, VEC, Shape>, dim3(unsigned(rows),
-            unsigned(4 * specc::ceil_div(6, Shape::ROWS)), unsigned(splits)), Shape::THREADS,
+        status = run(kernels::attn_core_full_decode_kernel<Element, VEC, Shape>, specc::Grid{rows, 4 *
+            specc::ceil_div(6, Shape::ROWS), splits}, Shape::THREADS,
             Shape::template shared_bytes<Element>());
     }
     if (status != cudaSuccess) return status;
-    return run_merge(kernels::attn_core_full_decode_merge_kernel<Element, VEC>, dim3(unsigned(rows), 24),
+    return run_merge(kernels::attn_core_full_decode_merge_kernel<Element, VEC>, specc::Grid{rows, 24},
         128, 0);
 }
 
@@ -244,8 +244,8 @@ extern "C" int qwen3_8_27b_attn_core_full_decode(int type, int index_bytes, cons
     cudaStream_t stream) {
     if (!specc::sizes_fit({B, S})) return cudaErrorInvalidValue;
     if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    if (B > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = B;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

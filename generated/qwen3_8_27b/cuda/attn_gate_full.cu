@@ -57,7 +57,8 @@ cudaError_t attn_gate_full_launch(const void* o, const void* gate, void* y, int6
     int64_t gate_stride_t, int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(6144, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(qwen3_8_27b::attn_gate_full_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(o), static_cast<const Element*>(gate), static_cast<Element*>(y),
         int(rows), o_stride_t, gate_stride_t, y_stride_t);
@@ -68,8 +69,8 @@ cudaError_t attn_gate_full_launch(const void* o, const void* gate, void* y, int6
 extern "C" int qwen3_8_27b_attn_gate_full(int type, const void* o, const void* gate, void* y, int64_t T,
     int64_t o_stride_t, int64_t gate_stride_t, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -50,7 +50,8 @@ cudaError_t embed_launch(int index_bytes, const void* tokens, const void* w, voi
     int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(5120, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(qwen3_8_27b::embed_kernel<Element, VEC>, grid, block, 0, stream, index_bytes,
         tokens, static_cast<const Element*>(w), static_cast<Element*>(y), int(rows), w_stride_tokens,
         y_stride_t);
@@ -62,8 +63,8 @@ extern "C" int qwen3_8_27b_embed(int type, int index_bytes, const void* tokens, 
     int64_t T, int64_t w_stride_tokens, int64_t y_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
     if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

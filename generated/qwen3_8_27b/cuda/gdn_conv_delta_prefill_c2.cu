@@ -50,7 +50,8 @@ cudaError_t gdn_conv_delta_prefill_c2_launch(const void* c, const void* x, void*
     int64_t c_stride_d0, int64_t x_stride_d0, int64_t c2_stride_j, cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(10240, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(qwen3_8_27b::gdn_conv_delta_prefill_c2_kernel<Element, VEC>, grid, block, 0,
         stream, static_cast<const Element*>(c), static_cast<const Element*>(x), static_cast<Element*>(c2),
         int(rows), int(T), c_stride_d0, x_stride_d0, c2_stride_j);
@@ -61,8 +62,8 @@ cudaError_t gdn_conv_delta_prefill_c2_launch(const void* c, const void* x, void*
 extern "C" int qwen3_8_27b_gdn_conv_delta_prefill_c2(int type, const void* c, const void* x, void* c2,
     int64_t T, int64_t c_stride_d0, int64_t x_stride_d0, int64_t c2_stride_j, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (3 > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = 3;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0 || T == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

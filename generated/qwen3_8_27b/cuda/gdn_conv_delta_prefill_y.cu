@@ -85,7 +85,8 @@ cudaError_t gdn_conv_delta_prefill_y_launch(const void* c, const void* x, const 
     int64_t rows) {
     constexpr int PIECES = specc::ceil_div(10240, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(qwen3_8_27b::gdn_conv_delta_prefill_y_kernel<Element, VEC>, grid, block, 0,
         stream, static_cast<const Element*>(c), static_cast<const Element*>(x),
         static_cast<const Element*>(w), static_cast<Element*>(y), int(rows), c_stride_d0, x_stride_d0,
@@ -98,8 +99,8 @@ extern "C" int qwen3_8_27b_gdn_conv_delta_prefill_y(int type, const void* c, con
     void* y, int64_t T, int64_t c_stride_d0, int64_t x_stride_d0, int64_t w_stride_i, int64_t y_stride_t,
     cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -127,7 +127,7 @@ cudaError_t gdn_core_delta_decode_launch(const void* S0, const void* q, const vo
     int64_t v_stride_s, int64_t v_stride_h, int64_t alpha_stride_s, int64_t beta_stride_s, int64_t S_stride_s,
     int64_t S_stride_h, int64_t S_stride_a, int64_t o_stride_s, int64_t o_stride_h, cudaStream_t stream,
     int64_t rows) {
-    const dim3 grid(unsigned(specc::ceil_div(rows, 8)));
+    const specc::Grid grid{specc::ceil_div(rows, 8)};
     const dim3 block(16, 8);
     return specc::launch(qwen3_8_27b::gdn_core_delta_decode_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const specc::Accumulator<Element>*>(S0), static_cast<const Element*>(q),
@@ -148,8 +148,8 @@ extern "C" int qwen3_8_27b_gdn_core_delta_decode(int type, const void* S0, const
     int64_t beta_stride_s, int64_t S_stride_s, int64_t S_stride_h, int64_t S_stride_a, int64_t o_stride_s,
     int64_t o_stride_h, cudaStream_t stream) {
     if (!specc::sizes_fit({B})) return cudaErrorInvalidValue;
+    if (1.0 * B * 48 * 128 > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = B * 48 * 128;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -203,7 +203,7 @@ cudaError_t gdn_core_delta_prefill_launch(const void* S0, const void* q, const v
     int64_t v_stride_t, int64_t v_stride_h, int64_t alpha_stride_t, int64_t beta_stride_t, int64_t S_stride_h,
     int64_t S_stride_a, int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream, int64_t rows) {
     namespace kernels = qwen3_8_27b;
-    const auto run = [&](auto kernel, dim3 grid, int threads, int64_t bytes) {
+    const auto run = [&](auto kernel, specc::Grid grid, int threads, int64_t bytes) {
         return specc::launch(kernel, grid, threads, size_t(bytes), stream,
             static_cast<const specc::Accumulator<Element>*>(S0), static_cast<const Element*>(q),
             static_cast<const Element*>(k), static_cast<const Element*>(v),
@@ -214,8 +214,8 @@ cudaError_t gdn_core_delta_prefill_launch(const void* S0, const void* q, const v
             alpha_stride_t, beta_stride_t, S_stride_h, S_stride_a, o_stride_t, o_stride_h);
     };
     using Shape = specc::RecurrenceShape<32, 32, 128, 4, 2, 3, 3>;
-    return run(kernels::gdn_core_delta_prefill_kernel<Element, VEC, Shape>, dim3(unsigned(rows),
-        specc::ceil_div(128, Shape::VALUES)), Shape::THREADS, Shape::shared_bytes());
+    return run(kernels::gdn_core_delta_prefill_kernel<Element, VEC, Shape>, specc::Grid{rows,
+        specc::ceil_div(128, Shape::VALUES)}, Shape::THREADS, Shape::shared_bytes());
 }
 
 }  // namespace
@@ -226,8 +226,8 @@ extern "C" int qwen3_8_27b_gdn_core_delta_prefill(int type, const void* S0, cons
     int64_t v_stride_t, int64_t v_stride_h, int64_t alpha_stride_t, int64_t beta_stride_t, int64_t S_stride_h,
     int64_t S_stride_a, int64_t o_stride_t, int64_t o_stride_h, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (48 > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = 48;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

@@ -79,7 +79,8 @@ cudaError_t gdn_gates_delta_launch(const void* a, const void* b, const void* A_l
     int64_t beta_stride_t, cudaStream_t stream, int64_t rows) {
     constexpr int PIECES = specc::ceil_div(48, VEC), X = specc::row_threads(PIECES, 256);
     constexpr int Y = 256 / X;
-    const dim3 grid(unsigned(specc::ceil_div(rows, Y)), specc::ceil_div(PIECES, X)), block(X, Y);
+    const specc::Grid grid{specc::ceil_div(rows, Y), specc::ceil_div(PIECES, X)};
+    const dim3 block(X, Y);
     return specc::launch(qwen3_8_27b::gdn_gates_delta_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(a), static_cast<const Element*>(b), static_cast<const Element*>(A_log),
         static_cast<const Element*>(dt_bias), static_cast<specc::Accumulator<Element>*>(alpha),
@@ -93,8 +94,8 @@ extern "C" int qwen3_8_27b_gdn_gates_delta(int type, const void* a, const void* 
     const void* dt_bias, void* alpha, void* beta, int64_t T, int64_t a_stride_t, int64_t b_stride_t,
     int64_t alpha_stride_t, int64_t beta_stride_t, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (T > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);

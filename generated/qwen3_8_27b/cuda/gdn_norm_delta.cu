@@ -92,7 +92,7 @@ template <typename Element, int VEC>
 cudaError_t gdn_norm_delta_launch(const void* x, const void* z, const void* w, void* y,
     int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h, int64_t y_stride_t,
     int64_t y_stride_h, cudaStream_t stream, int64_t rows) {
-    const dim3 grid(unsigned(specc::ceil_div(rows, 8)));
+    const specc::Grid grid{specc::ceil_div(rows, 8)};
     const dim3 block(16, 8);
     return specc::launch(qwen3_8_27b::gdn_norm_delta_kernel<Element, VEC>, grid, block, 0, stream,
         static_cast<const Element*>(x), static_cast<const Element*>(z), static_cast<const Element*>(w),
@@ -106,8 +106,8 @@ extern "C" int qwen3_8_27b_gdn_norm_delta(int type, const void* x, const void* z
     int64_t T, int64_t x_stride_t, int64_t x_stride_h, int64_t z_stride_t, int64_t z_stride_h,
     int64_t y_stride_t, int64_t y_stride_h, cudaStream_t stream) {
     if (!specc::sizes_fit({T})) return cudaErrorInvalidValue;
+    if (1.0 * T * 48 > specc::MOST_ROWS) return cudaErrorInvalidValue;
     const int64_t rows = T * 48;
-    if (rows > specc::MOST_ROWS) return cudaErrorInvalidValue;
     if (rows == 0) return cudaSuccess;
     return specc::with_storage(type, [&](auto element) {
         using Element = decltype(element);
