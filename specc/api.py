@@ -108,7 +108,8 @@ class Node:
 
         `torch` runs the reference function on the CPU, `triton` the generated kernel in the interpreter, and `cuda` the
         generated kernel, built for the CPU; given torch tensors on a GPU, there, as they lie and in their own type, on
-        the current stream, and the results are such tensors too. `tiles`: a table whose rows come before the shipped
+        the current stream, and the results are such tensors too (`dtype` then is that of the results of a node without
+        real operands). `tiles`: a table whose rows come before the shipped
         ones. `gpu` ("sm_90"): without a GPU, the kernel still has the tiles that it has on that one.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _known("target", target, TARGETS)
@@ -121,7 +122,7 @@ class Node:
             read_source(own)
         tables = tile_tables(own, None if gpu is None else str(gpu))
         if target == "cuda" and any(getattr(value, "is_cuda", False) for value in tensors.values()):
-            return self._on_device(phase, tensors, tables[target])
+            return self._on_device(phase, tensors, tables[target], dtype)
         arrays = {name: _array(value) for name, value in tensors.items()}
         bound = self._fitting(self._bound(phase), arrays)
         with _failures(self, target):
@@ -131,7 +132,7 @@ class Node:
                 found = _run_kernels(self, target, bound, arrays, dtype, tables[target])
         return {name: value.detach().cpu().double().numpy() for name, value in found.items()}
 
-    def _on_device(self, phase: str | None, tensors: Mapping[str, Any], table: TileTable) -> dict[str, Any]:
+    def _on_device(self, phase: str | None, tensors: Mapping[str, Any], table: TileTable, dtype: str) -> dict[str, Any]:
         from specc.targets.cuda.device import run_on_device
         from specc.targets.cuda.emit import emit
 
@@ -144,7 +145,8 @@ class Node:
         with _failures(self, "cuda"):
             for kernel in self.kernels(_phase_of(self, bound)):
                 wanted = [o.name for o in kernel.operands if not o.output]
-                found |= run_on_device(kernel, emit(kernel, table=table), {n: tensors[n] for n in wanted})
+                text, given = emit(kernel, table=table), {n: tensors[n] for n in wanted}
+                found |= run_on_device(kernel, text, given, dtype=dtype)
         return found
 
     def kernel(self, phase: str | None = None) -> Kernel:
@@ -193,7 +195,8 @@ def _failures(node: Node, target: str) -> Iterator[None]:
     try:
         yield
     except (KernelFault, CompileError, IndexError, TypeError, ValueError, RuntimeError) as error:
-        message = f"the target failed: {type(error).__name__}: {error}"
+        said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
+        message = f"the target failed: {type(error).__name__}: {said}"
         raise SpecError([Diagnostic("E510", message, None, f"{target} computed `{node.path}`")]) from error
 
 
@@ -208,6 +211,9 @@ def _run_kernels(
 ) -> Mapping[str, Any]:
     import torch
 
+    from specc.evidence.store import untyped_results
+    from specc.oracle.sizes import bind
+
     run = import_module(f"specc.targets.{target}.target").run
     found: dict[str, torch.Tensor] = {}
     for kernel in node.kernels(_phase_of(node, bound)):
@@ -217,7 +223,8 @@ def _run_kernels(
             n: t if operands[n].role is Role.INDEX else t.to(getattr(torch, operands[n].stored(dtype)))
             for n, t in tensors.items()
         }
-        found |= run(kernel, stored, table=table)[0]
+        results = untyped_results(kernel, bind(kernel.formula, arrays), dtype)
+        found |= run(kernel, {**stored, **results}, table=table)[0]
     return found
 
 

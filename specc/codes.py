@@ -101,7 +101,7 @@ CODES: dict[str, str] = {
     "E506": "A file is of no kind that can be formatted.",
     "E507": "Tensors given to a node do not fit it.",
     "E508": "A node has other constants in other layers, and one is to be chosen.",
-    "E509": "A library, or a compiler, that the command needs is not installed.",
+    "E509": "A library, or a compiler, that the command needs is not installed, or does not work.",
     "E510": "A target fails on the tensors given to it.",
     # Verifying
     "E520": "A model takes an input that a text alone does not give.",

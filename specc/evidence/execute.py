@@ -19,7 +19,7 @@ from specc.bounds.numerics import triton as triton_numerics
 from specc.evidence.case import Case
 from specc.evidence.check import Ran
 from specc.evidence.coverage import NARROWEST, require_all, require_corners, require_heads
-from specc.evidence.store import moved_results
+from specc.evidence.store import placed_results
 from specc.ir import Role
 from specc.kernels import Attention, Contraction, HeadMap, Kernel, Pointwise, Recurrent, RowReduction
 from specc.lower.lower import stores
@@ -52,7 +52,7 @@ class TritonExecutor:
 
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
-        placed = {**tensors, **moved_results(kernel, case)}
+        placed = {**tensors, **placed_results(kernel, case)}
         outputs, trace = run(kernel, placed, text=text, programs=sampler, table=self.tiles)
         whole = all(len(launch.programs) == math.prod(launch.grid) for launch in trace.launches)
         written = {n: trace.written(t) for n, t in outputs.items()}
@@ -108,7 +108,7 @@ class CudaExecutor:
         sampler = Sampler(kernel, case.seed)
         text = self.texts.get(kernel.name)
         pitch = case.pad if case.pad == ALIGNED and not case.moved else None
-        placed = {**tensors, **moved_results(kernel, case)}
+        placed = {**tensors, **placed_results(kernel, case)}
         options: dict[str, Any] = {"text": text, "pitch": pitch, "table": self.tiles}
         found = [run(kernel, placed, sampler, case.seed * ORDERS + n, **options) for n in range(ORDERS)]
         outputs, trace = found[0]

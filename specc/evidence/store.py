@@ -13,6 +13,7 @@ from specc.evidence.draw import ROW_STEP, Drawn, inputs
 from specc.evidence.integers import extent
 from specc.ir import Role
 from specc.kernels import Kernel, Operand
+from specc.ops import Sort
 
 VECTOR = 8
 """Elements of the longest vector."""
@@ -43,12 +44,23 @@ def _place(operand: Operand, case: Case) -> tuple[int, int, int]:
     return (case.offset, case.pad, case.axis) if moves else (0, 0, 0)
 
 
-def moved_results(kernel: Kernel, case: Case) -> dict[str, torch.Tensor]:
-    """The result that a case moves, before it is written; nothing where it moves none."""
-    found = [o for o in kernel.operands if o.output and o.name == case.moved]
-    shapes = {o.name: [extent(d, dict(case.sizes)) for d in o.dims] for o in found}
-    empty = {o.name: torch.full(shapes[o.name], math.nan, dtype=DTYPES[o.stored(case.dtype)]) for o in found}
-    return {n: spread(t, case.offset, case.pad, case.axis) for n, t in empty.items()}
+def placed_results(kernel: Kernel, case: Case) -> dict[str, torch.Tensor]:
+    """Results before they are written, where the case says how they lie or are stored: the one that it moves, and those
+    that no input gives a type."""
+    found = {o.name: o for o in kernel.operands if o.output and o.name == case.moved}
+    shapes = {n: [extent(d, dict(case.sizes)) for d in o.dims] for n, o in found.items()}
+    empty = {n: torch.full(shapes[n], math.nan, dtype=DTYPES[o.stored(case.dtype)]) for n, o in found.items()}
+    moved = {n: spread(t, case.offset, case.pad, case.axis) for n, t in empty.items()}
+    return untyped_results(kernel, dict(case.sizes), case.dtype) | moved
+
+
+def untyped_results(kernel: Kernel, sizes: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:
+    """The results of a kernel without real inputs, which would say how they are stored, before they are written."""
+    reals = [o for o in kernel.operands if o.sort is Sort.REAL]
+    if not all(o.output for o in reals):
+        return {}
+    shapes = {o.name: [extent(d, sizes) for d in o.dims] for o in reals}
+    return {o.name: torch.full(shapes[o.name], math.nan, dtype=DTYPES[o.stored(dtype)]) for o in reals}
 
 
 def spread(tensor: torch.Tensor, offset: int, pad: int, axis: int = 0) -> torch.Tensor:

@@ -30,10 +30,16 @@ LEGACY = 1
 
 
 def run_on_device(
-    kernel: Kernel, text: str, tensors: Mapping[str, torch.Tensor], space: str = SPACE
+    kernel: Kernel,
+    text: str,
+    tensors: Mapping[str, torch.Tensor],
+    space: str = SPACE,
+    dtype: str = "float32",
 ) -> dict[str, torch.Tensor]:
-    """The results by name, in new tensors. Raises ValueError for tensors that do not fit, and CompileError."""
-    outputs, launches, _kept = prepare(kernel, text, tensors, space)
+    """The results by name, in new tensors, stored in `dtype` where no operand is real.
+
+    Raises ValueError for tensors that do not fit, and CompileError."""
+    outputs, launches, _kept = prepare(kernel, text, tensors, space, dtype)
     device = next(iter(outputs.values())).device
     if device.type != "cuda":
         raise ValueError(f"the tensors are on {device}, not on a GPU")
@@ -44,20 +50,26 @@ def run_on_device(
 
 
 def prepare(
-    kernel: Kernel, text: str, tensors: Mapping[str, torch.Tensor], space: str = SPACE
+    kernel: Kernel,
+    text: str,
+    tensors: Mapping[str, torch.Tensor],
+    space: str = SPACE,
+    dtype: str = "float32",
 ) -> tuple[dict[str, torch.Tensor], tuple[Planned, ...], list[torch.Tensor]]:
     """New results, the launches that fill them, and what else must live until they have run.
 
     Raises ValueError for tensors that do not fit the kernel or each other."""
-    one = _Call(kernel, text, tensors, space)
+    one = _Call(kernel, text, tensors, space, getattr(torch, dtype))
     return one.outputs, plan(one.library, one.symbol, one.values()), list(one.kept.values())
 
 
 class _Call:
     """The arguments of one call of a launch wrapper."""
 
-    def __init__(self, kernel: Kernel, text: str, tensors: Mapping[str, torch.Tensor], space: str) -> None:
-        self.sizes, self.type = bind_sizes(kernel, tensors), storage_of(kernel, tensors)
+    def __init__(
+        self, kernel: Kernel, text: str, tensors: Mapping[str, torch.Tensor], space: str, untyped: torch.dtype
+    ) -> None:
+        self.sizes, self.type = bind_sizes(kernel, tensors), storage_of(kernel, tensors, untyped)
         device, self.index_bytes = _device(kernel, tensors), index_bytes(kernel, tensors)
         self.outputs = {o.name: self._empty(o, device) for o in kernel.operands if o.output}
         self.ready, self.symbol = legal(kernel), symbol(kernel, space)

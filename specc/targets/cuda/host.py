@@ -39,13 +39,36 @@ INSTRUMENTED = ("-x", "c++", *WATCHED, "-Wno-unknown-pragmas")
 """Every memory access is a call of the runtime, and so is integer arithmetic that C++ leaves undefined."""
 
 
+TRIAL = """#include <cmath>
+template <typename T> requires(sizeof(T) == 4) T half(T x) { return std::ldexp(x, -1); }
+float trial(float x) { return half(x); }
+"""
+"""A program that every C++20 compiler takes."""
+
+
 class HostCompileError(RuntimeError):
-    """A kernel file does not compile on the CPU."""
+    """A kernel file does not compile on the CPU: the first error. `log`: all that the compiler said."""
+
+    def __init__(self, log: str) -> None:
+        self.log = log.strip()
+        super().__init__(first_error(self.log))
 
 
 @cache
 def compiler() -> tuple[str, ...]:
-    """The command of a C++20 compiler: CXX, else the system's, else that of the `ziglang` package.
+    """The command of a C++20 compiler that works. Raises SpecError (E509)."""
+    with tempfile.TemporaryDirectory(prefix="specc-cuda-") as name:
+        try:
+            _make({"trial.cpp": TRIAL}, (*COMMON, *flags()), Path(name), command())
+        except (HostCompileError, OSError) as error:
+            said = f"this needs a C++20 compiler, and `{visible(' '.join(command()))}` does not compile a small program"
+            raise _no_compiler(f"{said}: {error}") from error
+    return command()
+
+
+@cache
+def command() -> tuple[str, ...]:
+    """The command of a compiler, working or not: CXX, else the system's, else that of the `ziglang` package.
 
     Raises SpecError (E509)."""
     own = os.environ.get("CXX", "").split()
@@ -74,8 +97,11 @@ def _has_zig() -> bool:
 
 @cache
 def _version() -> str:
-    done = subprocess.run([*compiler(), "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.splitlines()[0] if done.stdout else " ".join(compiler())
+    try:
+        done = subprocess.run([*command(), "--version"], capture_output=True, text=True, errors="replace", check=False)
+    except OSError:
+        return " ".join(command())
+    return done.stdout.splitlines()[0] if done.stdout else " ".join(command())
 
 
 def cache_folder() -> Path:
@@ -135,21 +161,46 @@ def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:
     target = cache_folder() / f"{sha256(key.encode()).hexdigest()[:32]}.so"
     if target.exists():
         return target
-    include = shipped("templates") / "cuda"
     with tempfile.TemporaryDirectory(prefix="specc-cuda-") as name:
-        folder = Path(name)
-        for file, text in sources.items():
-            (folder / file).write_text(text, encoding="utf-8")
-            _call([*arguments, f"-I{include}", f"-I{include / 'host'}", "-c", file, "-o", f"{file}.o"], folder)
-        _call(["-shared", "-Wl,-Bsymbolic", *(f"{file}.o" for file in sources), "-o", "library.so"], folder)
-        replace_file(target, (folder / "library.so").read_bytes())
+        library = _make(sources, arguments, Path(name), compiler())
+        replace_file(target, library.read_bytes())
     return target
 
 
+def _make(sources: Mapping[str, str], arguments: Sequence[str], folder: Path, own: Sequence[str]) -> Path:
+    """The library of `sources`, in `folder`. Raises HostCompileError, and OSError where there is no such program."""
+    include = shipped("templates") / "cuda"
+    for file, text in sources.items():
+        (folder / file).write_text(text, encoding="utf-8")
+        _call([*own, *arguments, f"-I{include}", f"-I{include / 'host'}", "-c", file, "-o", f"{file}.o"], folder)
+    _call([*own, "-shared", "-Wl,-Bsymbolic", *(f"{file}.o" for file in sources), "-o", "library.so"], folder)
+    if not (folder / "library.so").is_file():
+        raise HostCompileError("it writes no library")
+    return folder / "library.so"
+
+
 def _call(arguments: Sequence[str], folder: Path) -> None:
-    done = subprocess.run([*compiler(), *arguments], capture_output=True, text=True, check=False, cwd=folder)
+    english = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, errors="replace", check=False, cwd=folder, env=english
+    )
     if done.returncode:
-        raise HostCompileError(done.stderr.strip()[-4000:])
+        said = (done.stderr + done.stdout).strip()
+        raise HostCompileError(said or f"it ends with status {done.returncode} and says nothing")
+
+
+def first_error(log: str) -> str:
+    """Of what a compiler said: its first error, with file and line, and the text there where the log shows it."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    found = next((n for n, line in enumerate(lines) if _ERROR.search(line)), None)
+    if found is None:
+        return lines[-1] if lines else log
+    shown = _SHOWN.match(lines[found + 1]) if found + 1 < len(lines) else None
+    return f"{lines[found]}: `{shown['text']}`" if shown else lines[found]
+
+
+_ERROR = re.compile(r"\berror\b|undefined (reference|symbol)", re.IGNORECASE)
+_SHOWN = re.compile(r"\d+ \| *(?P<text>.*\S)")
 
 
 @cache

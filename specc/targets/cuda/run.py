@@ -45,7 +45,7 @@ def run_text(
     C++ compiler.
     """
     library = host.load(host.build(text, widen))
-    one = _Call(kernel, tensors, library, symbol(kernel, space), pitch)
+    one = _Call(kernel, tensors, library, symbol(kernel, space), pitch, torch.float64 if widen else torch.float32)
     trace = call(library, one.symbol, one.values(), one.buffers(), seed, programs)
     return one.results(trace), trace
 
@@ -60,6 +60,7 @@ class _Call:
         library: ctypes.CDLL,
         symbol: str,
         pitch: int | None,
+        untyped: torch.dtype = torch.float32,
     ) -> None:
         self.kernel, self.symbol, self.pitch = kernel, symbol, pitch
         self.ready = legal(kernel)
@@ -67,7 +68,7 @@ class _Call:
         self.sizes = bind_sizes(kernel, tensors)
         self.arrays: dict[str, npt.NDArray[Any]] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
-        self.type = storage_of(kernel, tensors)
+        self.type = storage_of(kernel, tensors, untyped)
         self.index_bytes = index_bytes(kernel, tensors)
         windows = [(o, *self._window(o, tensors)) for o in kernel.operands]
         room = sum(w.nbytes + GUARD for _, w, _ in windows) + GUARD * (len(kernel.tables) + 1)
@@ -184,15 +185,15 @@ def bind_sizes(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> dict[str,
     return sizes
 
 
-def storage_of(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> torch.dtype:
-    """The storage type that all real operands but accumulators share. Raises ValueError."""
+def storage_of(kernel: Kernel, tensors: Mapping[str, torch.Tensor], untyped: torch.dtype) -> torch.dtype:
+    """The storage type that all real operands but accumulators share; where none is real, that of the results among
+    `tensors`, else `untyped`. Raises ValueError."""
     reals = [o for o in kernel.operands if o.sort is Sort.REAL and not o.output]
-    own = {tensors[o.name].dtype for o in reals if o.stored("bfloat16") == "bfloat16"}
-    found = own or {tensors[o.name].dtype for o in reals}
+    given = [o for o in kernel.operands if o.sort is Sort.REAL and o.name in tensors]
+    own = {tensors[o.name].dtype for o in reals or given if o.stored("bfloat16") == "bfloat16"}
+    found = own or {tensors[o.name].dtype for o in reals} or {untyped}
     if len(found) != 1 or not found <= TYPES.keys():
-        raise ValueError(
-            f"operands are stored in {', '.join(sorted(map(str, found))) or 'nothing'}; one type is needed"
-        )
+        raise ValueError(f"operands are stored in {', '.join(sorted(map(str, found)))}; one type is needed")
     (dtype,) = found
     wrong = [o.name for o in reals if tensors[o.name].dtype != stored_type(o, dtype)]
     if wrong:

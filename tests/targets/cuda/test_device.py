@@ -83,7 +83,7 @@ class OnGpu(torch.Tensor):
 def test_a_node_takes_tensors_of_a_gpu_as_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, torch.Tensor] = {}
 
-    def recorded(kernel: Kernel, text: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def recorded(kernel: Kernel, text: str, tensors: dict[str, torch.Tensor], **_: str) -> dict[str, torch.Tensor]:
         given.update(tensors)
         return prepare(kernel, text, tensors)[0]
 
@@ -229,7 +229,7 @@ def test_an_index_of_another_type_is_refused(dtype: torch.dtype) -> None:
 def test_decode_attention_of_a_node_takes_tensors_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Planned] = []
 
-    def recorded(kernel: Kernel, text: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def recorded(kernel: Kernel, text: str, tensors: dict[str, torch.Tensor], **_: str) -> dict[str, torch.Tensor]:
         outputs, launches, _ = prepare(kernel, text, tensors)
         told.extend(launches)
         return outputs

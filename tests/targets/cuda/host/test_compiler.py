@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+import specc
 from specc.cli import run
 from specc.diagnostics import SpecError
 from specc.resources import shipped
 from specc.targets.cuda import host
+from specc.targets.cuda.emit import emit
+from tests.targets.cuda.generated import shipped as op
 
+NORM = op("rmsnorm", H=64, eps=1)
 HELP = "install g++ or clang++, or pip install 'specc[cuda]'"
+
+
+def forget() -> None:
+    for found in (host.compiler, host.command, host._version):
+        found.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """What a process found earlier counts neither here nor afterwards."""
     yield
-    host.compiler.cache_clear()
-    host._version.cache_clear()
+    forget()
 
 
 @pytest.fixture
@@ -29,18 +39,17 @@ def bare(fresh: None, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(host, "_has_zig", lambda: False)
-    host.compiler.cache_clear()
-    host._version.cache_clear()
+    forget()
     return monkeypatch
 
 
 def test_cxx_comes_first_then_the_system_then_ziglang(bare: pytest.MonkeyPatch) -> None:
     bare.setattr(host, "_has_zig", lambda: True)
-    assert host.compiler.__wrapped__()[1:] == ("-m", "ziglang", "c++")
+    assert host.command.__wrapped__()[1:] == ("-m", "ziglang", "c++")
     bare.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name in ("c++", "g++-13") else None)
-    assert host.compiler.__wrapped__() == ("/usr/bin/c++",)
+    assert host.command.__wrapped__() == ("/usr/bin/c++",)
     bare.setenv("CXX", "g++-13 -m64")
-    assert host.compiler.__wrapped__() == ("g++-13", "-m64")
+    assert host.command.__wrapped__() == ("g++-13", "-m64")
 
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(
@@ -57,3 +66,49 @@ def test_a_cxx_that_is_not_there_is_named(bare: pytest.MonkeyPatch) -> None:
     bare.setenv("CXX", "no-such-compiler -O1")
     with pytest.raises(SpecError, match="this needs a C\\+\\+20 compiler, and CXX names `no-such-compiler`, which is"):
         host.build("")
+
+
+@pytest.mark.parametrize(("cxx", "said"), [
+    ("false", "it ends with status 1 and says nothing"), ("true", "it writes no library"),
+    ("g++ -include no-such-header.h", r"(?i)error: .*no-such-header\.h"),
+])  # fmt: skip
+def test_a_cxx_that_compiles_nothing_is_not_the_fault_of_a_kernel(
+    cxx: str, said: str, bare: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare.undo()
+    bare.setenv("CXX", cxx)
+    forget()
+    spec = str(shipped("specs") / "gemma3_270m.spec")
+    assert run(["check", spec, "--target", "cuda", "--node", "input_norm", "--examples", "0"]) == 2
+    printed = capsys.readouterr()
+    start = f"error[E509]: this needs a C++20 compiler, and `{cxx}` does not compile a small program: "
+    assert printed.err.startswith(start) and printed.err.endswith(f"\n  help: {HELP}\n")
+    assert re.search(said, printed.err) and "REFUTED" not in printed.out
+
+
+def test_a_compiler_is_tried_once() -> None:
+    forget()
+    host.compiler()
+    host.compiler()
+    assert host.compiler.cache_info().misses == 1
+
+
+def test_what_does_not_compile_is_told_by_its_first_error() -> None:
+    text = emit(NORM).replace("[&](auto element) {", "[&](auto element) { first_wrong(); second_wrong();")
+    line = next(n for n, own in enumerate(text.splitlines(), 1) if "first_wrong" in own)
+    with pytest.raises(host.HostCompileError, match=rf"^kernel\.cu:{line}:\d+: error: .*first_wrong") as raised:
+        host.build_wrapper(text)
+    assert "\n" not in str(raised.value) and "second_wrong" in raised.value.log
+
+
+def test_a_target_that_fails_is_told_in_one_line(bare: pytest.MonkeyPatch) -> None:
+    bare.undo()
+    forget()
+    module = "specc.targets.cuda.target.emit"
+    bare.setattr(
+        module, lambda *a, **k: emit(*a, **k).replace("    const int lane", "    first_wrong();\n    const int lane")
+    )
+    node = specc.load(shipped("specs") / "gemma3_270m.spec").reduced(hidden=48).node("layers[*].input_norm")
+    with pytest.raises(SpecError, match=r"HostCompileError: kernel\.cu:\d+:\d+: error: .*first_wrong") as raised:
+        node.run("cuda", x=np.ones((2, 48)), w=np.ones(48))
+    assert "\\n" not in str(raised.value)
