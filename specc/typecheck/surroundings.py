@@ -121,8 +121,11 @@ def check_config(
     constants = node_constants(nodes)
     names = {k: v for k, v in constants.items() if isinstance(v, Expr)} | dict(frame.outside.names)
     known = _Known(WORDS | {k: v for k, v in constants.items() if k not in names}, names, tuple(failed), frame)
+    objects: dict[str, str] = {}  # the first entry in each
     for entry in config.entries if config else ():
-        inside = next((k for k in found if entry.key.startswith(f"{k}.") or k.startswith(f"{entry.key}.")), None)
+        parts = entry.key.split(".")
+        around = [".".join(parts[:n]) for n in range(1, len(parts))]
+        inside = next((key for key in around if key in found), objects.get(entry.key))
         if entry.key in found or inside is not None:
             report.error(
                 "E204",
@@ -132,6 +135,8 @@ def check_config(
             )
             continue
         found[entry.key] = attempt(report, _json, entry.value, known)
+        for name in around:
+            objects.setdefault(name, entry.key)
     return tuple(found.items())
 
 

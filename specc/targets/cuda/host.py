@@ -54,19 +54,24 @@ class HostCompileError(RuntimeError):
         super().__init__(first_error(self.log))
 
 
-@cache
 def compiler() -> tuple[str, ...]:
     """The command of a C++20 compiler that works. Raises SpecError (E509)."""
-    with tempfile.TemporaryDirectory(prefix="specc-cuda-") as name:
-        try:
-            _make({"trial.cpp": TRIAL}, (*COMMON, *flags()), Path(name), command())
-        except (HostCompileError, OSError) as error:
-            said = f"this needs a C++20 compiler, and `{visible(' '.join(command()))}` does not compile a small program"
-            raise _no_compiler(f"{said}: {error}") from error
-    return command()
+    own = command()
+    _try(own)
+    return own
 
 
 @cache
+def _try(own: tuple[str, ...]) -> None:
+    """Raises SpecError (E509) where the compiler does not compile a small program."""
+    with tempfile.TemporaryDirectory(prefix="specc-cuda-") as name:
+        try:
+            _make({"trial.cpp": TRIAL}, (*COMMON, *flags()), Path(name), own)
+        except (HostCompileError, OSError) as error:
+            said = f"this needs a C++20 compiler, and `{visible(' '.join(own))}` does not compile a small program"
+            raise _no_compiler(f"{said}: {error}") from error
+
+
 def command() -> tuple[str, ...]:
     """The command of a compiler, working or not: CXX, else the system's, else that of the `ziglang` package.
 
@@ -96,12 +101,12 @@ def _has_zig() -> bool:
 
 
 @cache
-def _version() -> str:
+def _version(own: tuple[str, ...]) -> str:
     try:
-        done = subprocess.run([*command(), "--version"], capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run([*own, "--version"], capture_output=True, text=True, errors="replace", check=False)
     except OSError:
-        return " ".join(command())
-    return done.stdout.splitlines()[0] if done.stdout else " ".join(command())
+        return " ".join(own)
+    return done.stdout.splitlines()[0] if done.stdout else " ".join(own)
 
 
 def cache_folder() -> Path:
@@ -119,7 +124,7 @@ def _header_text() -> str:
 def flags() -> tuple[str, ...]:
     """Arguments for a kernel file."""
     # Clang keeps local arrays in registers, where the NaN of a fiber's stack does not reach.
-    own = ("-ftrivial-auto-var-init=pattern",) if "clang" in _version() else GNU_ONLY
+    own = ("-ftrivial-auto-var-init=pattern",) if "clang" in _version(command()) else GNU_ONLY
     return (*INSTRUMENTED, *own)
 
 
@@ -157,7 +162,7 @@ def build_wrapper(text: str) -> Path:
 
 def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:
     """The library of `sources` in the cache. It is linked apart, without what instrumentation would bring along."""
-    key = "\0".join([_version(), *arguments, _header_text(), *sources.values()])
+    key = "\0".join([_version(command()), *arguments, _header_text(), *sources.values()])
     target = cache_folder() / f"{sha256(key.encode()).hexdigest()[:32]}.so"
     if target.exists():
         return target
