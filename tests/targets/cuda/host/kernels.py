@@ -53,7 +53,7 @@ __global__ void {bounds} test_kernel({", ".join(parameters)}) {{
 }}
 extern "C" int test(void** p) {{
     (void)p;
-    return specc::launch(test_kernel, dim3({", ".join(map(str, grid))}), dim3({", ".join(map(str, block))}),
+    return specc::launch(test_kernel, specc::Grid{{{", ".join(map(str, grid))}}}, dim3({", ".join(map(str, block))}),
                          {shared_bytes}, nullptr{"".join(", " + g for g in given)});
 }}
 """
