@@ -3,7 +3,7 @@ names exactly the keys whose meaning changed.
 
 What each edit must rewrite was derived from what names the constant: the page always; `config.json` where the
 configuration has it; the module of the node in the reference; the weights for names and shapes; the kernels of the
-node, and those whose offsets pass 2**31 now or no longer do.
+node, and those whose offsets pass 2**31 now or no longer do; the CUDA header for the shape of an operand or a table.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ EDITS: dict[str, Edit] = {
     ),
     "active of the sliding layers": Edit(
         ("| attn.rope | rope | sliding |",), "active=D/2", "active=D/4",
-        "README.md torch/nodes/attn.py triton/attn_rope_sliding.py",
+        "README.md cuda/gemma_4_31b.h torch/nodes/attn.py triton/attn_rope_sliding.py",
         ("attn.rope (sliding): constant active",),
     ),
     "active of the global layers": Edit(
         ("| attn.rope | rope | global |",), "active=D/8", "active=D/4",
-        "README.md config.json torch/nodes/attn.py triton/attn_rope_global.py",
+        "README.md cuda/gemma_4_31b.h config.json torch/nodes/attn.py triton/attn_rope_global.py",
         (
             "config text_config.rope_parameters.full_attention.partial_rotary_factor",
             "attn.rope (global): constant active",
@@ -134,7 +134,7 @@ EDITS: dict[str, Edit] = {
     ),
     "width of the MLP": Edit(
         ("inter =",), "21504", "20480",
-        "README.md config.json torch/nodes/mlp.py torch/weights.py"
+        "README.md cuda/gemma_4_31b.h config.json torch/nodes/mlp.py torch/weights.py"
         " triton/mlp_act.py triton/mlp_down.py triton/mlp_gate_up.py",
         (
             "size inter",
@@ -148,12 +148,13 @@ EDITS: dict[str, Edit] = {
     ),
     "vocabulary": Edit(
         ("vocab =",), "262144", "131072",
-        "README.md config.json torch/config.py torch/nodes/trunk.py torch/weights.py triton/embed.py triton/lm_head.py",
+        "README.md cuda/gemma_4_31b.h config.json torch/config.py torch/nodes/trunk.py torch/weights.py"
+        " triton/embed.py triton/lm_head.py",
         ("size vocab", "config text_config.vocab_size", "embed: weight w", "lm_head: weight w"),
     ),
     "heads": Edit(
         ("heads =",), "32", "64",
-        "README.md config.json torch/layers.py torch/nodes/attn.py torch/weights.py"
+        "README.md cuda/gemma_4_31b.h config.json torch/layers.py torch/nodes/attn.py torch/weights.py"
         " triton/attn_core_global_decode.py triton/attn_core_global_prefill.py"
         " triton/attn_core_sliding_decode.py triton/attn_core_sliding_prefill.py"
         " triton/attn_o_proj_global.py triton/attn_o_proj_sliding.py"
@@ -179,7 +180,7 @@ EDITS: dict[str, Edit] = {
     ),
     "KV heads of one class": Edit(
         ('global "',), "kv_heads = 4", "kv_heads = 8",
-        "README.md config.json torch/config.py torch/layers.py torch/nodes/attn.py torch/weights.py"
+        "README.md cuda/gemma_4_31b.h config.json torch/config.py torch/layers.py torch/nodes/attn.py torch/weights.py"
         " triton/attn_core_global_decode.py triton/attn_core_global_prefill.py triton/attn_qkv_proj_global.py"
         " triton/attn_v_norm_global.py",
         (
