@@ -122,7 +122,7 @@ def lost_after(device: torch.device) -> str:
         synchronize(device)
         if device.type == "cuda" and torch.cuda.memory_reserved(device) > HELD:
             torch.cuda.empty_cache()
-    except Exception as error:
+    except Exception as error:  # drivers and torch name a lost context differently; the process is replaced for any
         return f"the GPU no longer answers this process, which is replaced ({told(error)[:120]})"
     return ""
 

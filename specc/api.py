@@ -109,8 +109,8 @@ class Node:
         `torch` runs the reference function on the CPU, `triton` the generated kernel in the interpreter, and `cuda` the
         generated kernel, built for the CPU; given torch tensors on a GPU, there, as they lie and in their own type, on
         the current stream, and the results are such tensors too (`dtype` then is that of the results of a node without
-        real operands). `tiles`: a table whose rows come before the shipped
-        ones. `gpu` ("sm_90"): without a GPU, the kernel still has the tiles that it has on that one.
+        real operands). `tiles`: a table whose rows come before the shipped ones. `gpu` ("sm_90"): without a GPU, the
+        kernel still has the tiles that it has on that one.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
