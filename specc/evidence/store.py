@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -47,9 +47,8 @@ def _place(operand: Operand, case: Case) -> tuple[int, int, int]:
 def placed_results(kernel: Kernel, case: Case) -> dict[str, torch.Tensor]:
     """Results before they are written, where the case says how they lie or are stored: the one that it moves, and those
     that no input gives a type."""
-    found = {o.name: o for o in kernel.operands if o.output and o.name == case.moved}
-    shapes = {n: [extent(d, dict(case.sizes)) for d in o.dims] for n, o in found.items()}
-    empty = {n: torch.full(shapes[n], math.nan, dtype=DTYPES[o.stored(case.dtype)]) for n, o in found.items()}
+    chosen = [o for o in kernel.operands if o.output and o.name == case.moved]
+    empty = _unwritten(chosen, dict(case.sizes), case.dtype)
     moved = {n: spread(t, case.offset, case.pad, case.axis) for n, t in empty.items()}
     return untyped_results(kernel, dict(case.sizes), case.dtype) | moved
 
@@ -59,8 +58,14 @@ def untyped_results(kernel: Kernel, sizes: Mapping[str, int], dtype: str) -> dic
     reals = [o for o in kernel.operands if o.sort is Sort.REAL]
     if not all(o.output for o in reals):
         return {}
-    shapes = {o.name: [extent(d, sizes) for d in o.dims] for o in reals}
-    return {o.name: torch.full(shapes[o.name], math.nan, dtype=DTYPES[o.stored(dtype)]) for o in reals}
+    return _unwritten(reals, sizes, dtype)
+
+
+def _unwritten(operands: Sequence[Operand], sizes: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:
+    return {
+        o.name: torch.full([extent(d, sizes) for d in o.dims], math.nan, dtype=DTYPES[o.stored(dtype)])
+        for o in operands
+    }
 
 
 def spread(tensor: torch.Tensor, offset: int, pad: int, axis: int = 0) -> torch.Tensor:
