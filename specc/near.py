@@ -40,7 +40,8 @@ def _misspelt(name: str, options: Sequence[str]) -> str | None:
         if apart <= most:
             a, b = _apart(name, option)
             work += len(a) * len(b)
-            if work <= MAX_NEAR and (distance := edits(a, b)) <= most:
+            unlike = max(len({*a} - {*b}), len({*b} - {*a}))
+            if work <= MAX_NEAR and unlike <= most and (distance := edits(a, b)) <= most:
                 other = sum(x.isalpha() != y.isalpha() for x, y in zip(a, b, strict=False))
                 found.append((distance, apart + 2 * other, option))
         if work > MAX_NEAR:
