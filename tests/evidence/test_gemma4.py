@@ -36,9 +36,11 @@ def run(name: str, target: str, examples: int) -> Report:
 NAMES = tuple(k.name for k in kernels() if not k.name.startswith("post_") and k.name != "final_norm")
 """One of the five equal norms stands for all."""
 GREEN = [(name, target) for name in NAMES for target in ("triton", "torch", "cuda")]
+LARGEST = ("lm_head", "torch")
+"""A weight of 262144 x 5376, multiplied whole: 5 GB, a minute."""
 
 
-@pytest.mark.parametrize(("name", "target"), GREEN)
+@pytest.mark.parametrize(("name", "target"), [g for g in GREEN if g != LARGEST])
 def test_a_kernel_of_the_shipped_model_is_verified(name: str, target: str) -> None:
     report = run(name, target, 0)
     assert report.status is Status.VERIFIED, report.counterexample or report.reason
