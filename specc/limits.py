@@ -37,6 +37,9 @@ MAX_SIZE = 1 << 40
 MAX_EXTENT = 1 << 30
 """Longest axis of a kernel: index variables have 32 bits."""
 
+MAX_LAUNCHED = 0x7FFF0000
+"""Most rows of a kernel: 32 bits hold their number, and one tile more."""
+
 MAX_LAYERS = 10_000
 MAX_GROUPS = 64
 """Most ways in which layers may differ."""

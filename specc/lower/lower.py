@@ -21,12 +21,12 @@ from specc.kernels import (
     Schedule,
     Store,
 )
-from specc.limits import MAX_EXTENT
 from specc.lower.access import axis_names
 from specc.lower.applications import Apart, largest_sizes, pitches, shared_formula
 from specc.lower.attention import attention
 from specc.lower.contraction import contraction
 from specc.lower.draft import Fit, NoFit
+from specc.lower.extents import long_axis, many_rows
 from specc.lower.pointwise import pointwise
 from specc.lower.ranges import bounds_of
 from specc.lower.reach import stray_read
@@ -100,14 +100,9 @@ def match(formula: Formula) -> tuple[Formula, Fit]:
 
 def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     """Raises NoSchedule."""
-    stray = stray_read(formula)
-    if stray is not None:
-        raise NoSchedule(formula.op, (("all", stray),))
-    long = next((d for t in (*formula.inputs, *formula.outputs) for d in t.dims if _number(d) > MAX_EXTENT), None)
-    if long is not None:
-        why = f"an axis of {_number(long)} elements is longer than index variables of kernels reach: {MAX_EXTENT}"
-        raise NoSchedule(formula.op, (("all", why),))
+    _refuse(formula, stray_read(formula) or long_axis(formula))
     ready, fit = match(run_passes(formula, setting.rounds))
+    _refuse(formula, many_rows(fit.schedule))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)
     check_computable(lowered)
@@ -133,9 +128,10 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     )
 
 
-def _number(size: Expr) -> int:
-    """A size that is one; 0 for others."""
-    return int(size.value) if isinstance(size, Num) else 0
+def _refuse(formula: Formula, why: str | None) -> None:
+    """Raises NoSchedule where there is a reason that holds for every schedule."""
+    if why is not None:
+        raise NoSchedule(formula.op, (("all", why),))
 
 
 def lower_parts(formula: Formula, setting: Setting) -> tuple[Kernel, ...]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from specc.limits import MAX_LAUNCHED
 from specc.lower.lower import NoSchedule, Setting, lower_formula
+from specc.resources import shipped
 from tests.lower.cases import Case, formula_of, kernel_of
 
 
@@ -76,6 +78,23 @@ def test_an_axis_longer_than_index_variables_reach_is_refused(axis: str, most: i
     why = "elements is longer than index variables of kernels reach: 1073741824"
     assert why in reasons(text, H=most + 1)["all"]
     assert kernel_of(text, H=most).schedule_name == "pointwise"
+
+
+@pytest.mark.parametrize(("most", "op"), [
+    (46336, "op f(x[A, A, H]; A: nat) -> y[A, A, H]\n  y[a, e, i] = exp(x[a, e, i])"),
+    (46336, "op f(x[A, A, H]; A: nat) -> y[A, A, H]\n  y[a, e, i] = x[a, e, i] / Σ_j x[a, e, j]"),
+    (46336, "op f(x[A, A, H], w[N, H]; A: nat, N: nat = 3) -> y[A, A, N]\n  y[a, e, i] = Σ_j x[a, e, j]·w[i, j]"),
+    (46336, "op f(x[T, A, A, H]; A: nat) -> y[T, A, A, H]\n  y[t, a, e, i] = exp(x[t, a, e, i])"),
+])  # fmt: skip
+def test_more_constant_rows_than_a_launch_has_are_refused(most: int, op: str) -> None:
+    why = f"{most + 5} · {most + 5} rows are more than a launch can have: 2147418112"
+    assert reasons(op, A=most + 5, H=40) == {"all": why}
+    assert kernel_of(op, A=most, H=40).reason
+
+
+def test_launch_wrappers_take_as_many_rows_as_lowering_does() -> None:
+    text = (shipped("templates") / "cuda" / "specc_launch.cuh").read_text(encoding="utf-8")
+    assert f"MOST_ROWS = {MAX_LAUNCHED:#x};" in text
 
 
 def test_an_index_divided_by_zero_is_refused() -> None:

@@ -1,0 +1,39 @@
+"""Lengths of axes and ranges, and numbers of rows, that no launch can have."""
+
+from __future__ import annotations
+
+from math import prod
+
+from specc.kernels import Attention, Axis, Contraction, Pointwise, Recurrent, RowReduction, Schedule
+from specc.limits import MAX_EXTENT, MAX_LAUNCHED
+from specc.ops import Expr, Formula, Num
+
+LONGER = f"longer than index variables of kernels reach: {MAX_EXTENT}"
+
+
+def long_axis(formula: Formula) -> str | None:
+    """An axis of a tensor that is too long, in words, or None."""
+    dims = (d for t in (*formula.inputs, *formula.outputs) for d in t.dims)
+    long = next((d for d in dims if _number(d) > MAX_EXTENT), None)
+    return None if long is None else f"an axis of {_number(long)} elements is {LONGER}"
+
+
+def many_rows(schedule: Schedule) -> str | None:
+    """Axes of rows that make too many whatever the run-time sizes, in words, or None."""
+    lengths = [int(a.extent.value) for a in _rows(schedule) if isinstance(a.extent, Num)]
+    if prod(lengths) <= MAX_LAUNCHED:
+        return None
+    return f"{' · '.join(map(str, lengths))} rows are more than a launch can have: {MAX_LAUNCHED}"
+
+
+def _rows(schedule: Schedule) -> tuple[Axis, ...]:
+    match schedule:
+        case Pointwise(rows=rows) | RowReduction(rows=rows) | Contraction(rows=rows) | Recurrent(heads=rows):
+            return rows
+        case Attention(row=row):
+            return (row,)
+
+
+def _number(size: Expr) -> int:
+    """A size that is one; 0 for others."""
+    return int(size.value) if isinstance(size, Num) else 0
