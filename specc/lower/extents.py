@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 from specc.kernels import Attention, Axis, Contraction, Pointwise, Recurrent, RowReduction, Schedule
 from specc.limits import MAX_EXTENT, MAX_LAUNCHED
-from specc.ops import Expr, Formula, Num
+from specc.ops import Expr, Formula, Num, Reduce, Softmax, walk
 
 LONGER = f"longer than index variables of kernels reach: {MAX_EXTENT}"
 
@@ -16,6 +17,26 @@ def long_axis(formula: Formula) -> str | None:
     dims = (d for t in (*formula.inputs, *formula.outputs) for d in t.dims)
     long = next((d for d in dims if _number(d) > MAX_EXTENT), None)
     return None if long is None else f"an axis of {_number(long)} elements is {LONGER}"
+
+
+def long_range(formula: Formula) -> str | None:
+    """A range of a reduction, a softmax or a recurrence that is too long, in words, or None."""
+    for what, extent in _ranges(formula):
+        if _number(extent) > MAX_EXTENT:
+            return f"the range of `{what}`, {_number(extent)} long, is {LONGER}"
+    return None
+
+
+def _ranges(formula: Formula) -> Iterator[tuple[str, Expr]]:
+    for r in formula.recs:
+        yield from ((f"{r.name}[{var}]", extent) for var, extent in r.indices)
+    exprs = (*(e for r in formula.recs for e in (r.init, r.step)), *(q.expr for q in formula.equations))
+    for node in (n for e in exprs for n in walk(e)):
+        match node:
+            case Reduce(op, var, extent):
+                yield f"{op}_{var}", extent
+            case Softmax(var, extent):
+                yield f"softmax_{var}", extent
 
 
 def many_rows(schedule: Schedule) -> str | None:

@@ -26,7 +26,7 @@ from specc.lower.applications import Apart, largest_sizes, pitches, shared_formu
 from specc.lower.attention import attention
 from specc.lower.contraction import contraction
 from specc.lower.draft import Fit, NoFit
-from specc.lower.extents import long_axis, many_rows
+from specc.lower.extents import long_axis, long_range, many_rows
 from specc.lower.pointwise import pointwise
 from specc.lower.ranges import bounds_of
 from specc.lower.reach import stray_read
@@ -101,7 +101,9 @@ def match(formula: Formula) -> tuple[Formula, Fit]:
 def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     """Raises NoSchedule."""
     _refuse(formula, stray_read(formula) or long_axis(formula))
-    ready, fit = match(run_passes(formula, setting.rounds))
+    ready = run_passes(formula, setting.rounds)
+    _refuse(formula, long_range(ready))
+    ready, fit = match(ready)
     _refuse(formula, many_rows(fit.schedule))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)

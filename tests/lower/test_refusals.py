@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,35 @@ def test_an_axis_longer_than_index_variables_reach_is_refused(axis: str, most: i
     why = "elements is longer than index variables of kernels reach: 1073741824"
     assert why in reasons(text, H=most + 1)["all"]
     assert kernel_of(text, H=most).schedule_name == "pointwise"
+
+
+@pytest.mark.parametrize(("range_", "value"), [
+    ("Σ_j", "Σ_{j < N} x[t, j % H]·w[i, j % H]"),
+    ("Π_j", "x[t, i]·Π_{j < N} w[i, j % H]"),
+    ("Max_j", "Max_{j < N} x[t, j % H]·w[i, 0]"),
+    ("Σ_j", "Σ_{j < N | x[t, j % H] > 0} x[t, j % H]·w[i, 0]"),
+    ("Σ_j", "if t > 2 then Σ_{j < N} x[t, j % H]·w[i, 0] else 0"),
+    ("Σ_l", "Σ_{j < 3} x[t, j]·Σ_{l < N} w[i, (j + l) % H]"),
+])  # fmt: skip
+def test_a_range_longer_than_index_variables_reach_is_refused(range_: str, value: str) -> None:
+    op = f"op f(x[T, H], w[M, H]; N: nat, M: nat) -> y[T, M]\n  y[t, i] = {value}"
+    why = f"the range of `{range_}`, 8589934592 long, is longer than index variables of kernels reach: 1073741824"
+    assert reasons(op, N=1 << 33, H=40, M=40) == {"all": why}
+    with suppress(NoSchedule):
+        kernel_of(op, N=1 << 30, H=40, M=40)
+
+
+@pytest.mark.parametrize("axis", ["a", "b"])
+def test_a_recurrence_longer_than_index_variables_reach_is_refused(axis: str) -> None:
+    extents = {"a": "3", "b": "3"} | {axis: "N"}
+    states = f"  rec R[t < T, a < {extents['a']}, b < {extents['b']}] from 0 = R[t-1, a, b] + x[t, a % 3]·x[t, b % 3]\n"
+    found = reasons(f"op f(x[T, 3]; N: nat) -> y[T, 3]\n{states}  y[t, i] = R[t, 0, i]", N=1 << 33)
+    assert found["all"].startswith(f"the range of `R[{axis}]`, 8589934592 long, is longer")
+
+
+def test_a_range_that_no_kernel_has_is_not_refused() -> None:
+    text = "op f(x[T, H]; N: nat) -> y[T, H]\n  y[t, i] = x[t, i]·Σ_{j < N} 2"
+    assert kernel_of(text, N=1 << 33, H=40).schedule_name == "pointwise"
 
 
 @pytest.mark.parametrize(("most", "op"), [
