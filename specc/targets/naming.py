@@ -78,7 +78,10 @@ class Vocabulary:
     def legal_name(self, name: str) -> str:
         """`name`, or another one where a generated file has a use of its own for it."""
         bad = name in self.reserved or name in self.template or self.derived.fullmatch(name) is not None
-        return f"{name.strip('_')}_" if bad else name
+        if not bad:
+            return name
+        stem = name.strip("_")
+        return f"{stem}_" if stem[:1].isalpha() else f"x{stem}_"
 
     def local_names(self, kernel: Kernel) -> Names:
         """The names that a device function of `kernel` may still choose: none that its schedule has."""

@@ -13,7 +13,7 @@ from specc.ops import Op
 RESERVED = frozenset((
     "__init__", "launch", "before_layers", "after_layers", "append", "append_each", "masked_softmax", "rounded",
     "views", "weighted_sum", "Precision", "Tensor", "Mapping", "torch", "math", "triton", "tl", "w", "p", "cache",
-    "device", "abs", "float", "int", "max", "min", "range",
+    "device", "abs", "float", "int", "max", "min", "range", "__debug__",
 ))  # fmt: skip
 """Files of a generated package, and names that its modules use as they stand."""
 

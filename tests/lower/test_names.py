@@ -8,7 +8,7 @@ from specc.kernels import Attention, Contraction, Pointwise, RowReduction
 from specc.lower.lower import accesses
 from tests.lower.cases import Case, check, kernel_of
 
-SIZES = {"T": 3, "L": 6, "S": 5, "B": 2}
+SIZES = {"T": 3, "L": 6, "S": 5, "B": 2, "__1": 3}
 CASES = (
     Case("stage", "row_reduction", {"H": 4}, """
       op f(r1[T, H], r2[H], r1_raw[T, H]) -> y[T, H]
@@ -44,6 +44,26 @@ CASES = (
     Case("read of a row, twice", "pointwise", {"H": 6}, """
       op f(x[T, H], s[4]) -> y[T, H]
         y[t, i] = if i < 2 then s[0]·x[t, i] else if i < 4 then s[1]·x[t, i] else s[0]·s[3]·x[t, i]"""),
+    Case("underscores", "pointwise", {"H": 4}, """
+      def _(_1, __2) = _1 + tanh(__2)
+      def _1(_) = 2·_(_, _)
+      op _2(_1[__1, H], _[H], __2[H], x_[H], x1_[__1, H], _x[H]; H: nat) -> __3[__1, H], _4[__1, H]
+        __3[_9, _0] = _(_1[_9, _0], _[_0]) + __2[_0]·x1_[_9, _0]
+        _4[_9, _0] = _1(x_[_0]) + _x[_0]·_1[_9, _0]"""),
+    Case("underscores in a row", "row_reduction", {"_0": 4}, """
+      op _2(_1[__1, _0], ___[_0], x___[_0]; _0: nat) -> _[__1, _0]
+        let _3 = Σ_j _1[_9, j] / _0
+        _[_9, __] = _1[_9, __]·___[__] + x___[__]·_3"""),
+    Case("a name that Python does not let go of", "pointwise", {"H": 4}, """
+      op f(__debug__[T, H]) -> y[T, H]
+        y[t, i] = 2·__debug__[t, i]"""),
+    Case("underscores in a product", "contraction", {"K": 4, "_": 3}, """
+      op _(_1[__1, K], _2[_, K], __2[_]; K: nat, _: nat) -> __[__1, _]
+        __[_9, _0] = (Σ__3 _1[_9, _3]·_2[_0, _3]) + __2[_0]"""),
+    Case("underscores in attention", "attention_prefill", {"N": 4, "M": 2, "D": 3}, """
+      op f(_[__1, N, D], _1[L, M, D], __[L, M, D], _2[__1]: index, _3[__1]) -> _4[__1, N, D]
+        _4[_5, _6, _7] = Σ__8 softmax__8(_3[_5]·Σ__9 _[_5, _6, _9]·_1[_8, _6 // (N // M), _9] | _8 ≤ _2[_5])
+          · __[_8, _6 // (N // M), _7]""", index={"_2": lambda n: (0, n["L"])}),
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tests.lower.cases import Case, operands
 from tests.lower.test_names import CASES
 from tests.lower.user_ops import USER
 
-SIZES = {"T": 3, "L": 7, "B": 2, "S": 5, "R0": 2, "R1": 3}
+SIZES = {"T": 3, "L": 7, "B": 2, "S": 5, "R0": 2, "R1": 3, "__1": 3}
 ALL = [*USER, *CASES]
 Tensors = Mapping[str, torch.Tensor]
 Arrays = Mapping[str, npt.NDArray[np.float64]]

@@ -114,10 +114,14 @@ def _equation(operands: Sequence[Value], out: Frame) -> str:
     """`"tk,nk->tn"`; an index keeps its letter when it has one to itself."""
     letters: dict[str, str] = {}
     for axis in [a for v in operands for a in v.axes if a]:
-        free = [c for c in (axis[0], *"abcdefghijklmnopqrstuvwxyz") if c.isascii() and c not in letters.values()]
+        free = [c for c in (axis[0], *"abcdefghijklmnopqrstuvwxyz") if _is_letter(c) and c not in letters.values()]
         letters.setdefault(axis, free[0])
     terms = ["".join(letters[a] for a in v.axes if a) for v in operands]
     return f'"{",".join(terms)}->{"".join(letters[a] for a in out)}"'
+
+
+def _is_letter(c: str) -> bool:
+    return c.isascii() and c.isalpha()
 
 
 def _placed(code: Code, axes: Frame, frame: Frame) -> Value:

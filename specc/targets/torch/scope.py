@@ -13,7 +13,9 @@ from specc.targets.torch.code import Code
 WIDTH = 92
 """An expression longer than this is given a name first."""
 IMPORTED = ("Precision", "Tensor", "cache", "masked_softmax", "math", "rounded", "torch", "weighted_sum")
-RESERVED = frozenset((*keyword.kwlist, *IMPORTED, "p", "device", "abs", "float", "int", "max", "min", "range"))
+RESERVED = frozenset(
+    (*keyword.kwlist, "__debug__", *IMPORTED, "p", "device", "abs", "float", "int", "max", "min", "range")
+)
 SPELLING = {"l": "l_", "O": "O_", "I": "I_"}
 """Names that are taken for digits."""
 

@@ -9,7 +9,7 @@ from tests.lower.test_names import CASES
 from tests.lower.user_ops import USER
 from tests.targets.torch.agreement import agree
 
-SIZES = {"T": 3, "L": 7, "B": 2, "S": 5, "R0": 2, "R1": 3}
+SIZES = {"T": 3, "L": 7, "B": 2, "S": 5, "R0": 2, "R1": 3, "__1": 3}
 SMALLEST = {**dict.fromkeys(SIZES, 1), "L": 3}
 
 
