@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,12 +30,21 @@ class Wrapper:
     declarations: list[str]
 
 
+def declared(kernel: Kernel, space: str) -> list[str]:
+    """The names of a kernel's functions in the header."""
+    return re.findall(r"(\w+)\(", "\n".join(_declarations(legal(kernel), space)))
+
+
 def _wrapper(kernel: Kernel, space: str) -> Wrapper:
     ready = legal(kernel)
-    name = symbol(kernel, space)
+    return Wrapper(_shapes(ready), _declarations(ready, space))
+
+
+def _declarations(ready: Kernel, space: str) -> list[str]:
+    name = symbol(ready, space)
     tables = [table_declaration(name, t) for t in ready.tables]
     workspace = [workspace_declaration(name, ready)] if needs_workspace(ready) else []
-    return Wrapper(_shapes(ready), [*tables, *workspace, declaration(name, ready)])
+    return [*tables, *workspace, declaration(name, ready)]
 
 
 def _shapes(ready: Kernel) -> list[str]:

@@ -13,8 +13,9 @@ from specc.lowered import Lowered, all_kernels
 from specc.targets.cuda.emit import RUNTIME, SPACE, emit, emit_runtime
 from specc.targets.cuda.emit_recurrence import chunk_sizes
 from specc.targets.cuda.emit_row_reduction import lanes
-from specc.targets.cuda.header import header
+from specc.targets.cuda.header import declared, header
 from specc.targets.cuda.names import namespace
+from specc.targets.cuda.symbols import check_symbols, kernel_functions
 from specc.targets.cuda.tiles import load_tiles, on_host
 from specc.targets.tile_table import TileTable
 
@@ -29,8 +30,13 @@ name = "cuda"
 
 
 def emit_model(model: Model, lowered: Sequence[Lowered], tiles: Path | None = None) -> Mapping[str, str]:
-    """The files of a model. Raises SpecError: E401 for a node without kernel, and as `emit_all`."""
-    return emit_all(all_kernels(lowered), namespace(model), tiles)
+    """The files of a model. Raises SpecError: E401 for a node without kernel, E229 where two kernels have a function of
+    one name, and as `emit_all`."""
+    kernels, space = all_kernels(lowered), namespace(model)
+    check_symbols(lowered, lambda k: declared(k, space))
+    files = emit_all(kernels, space, tiles)
+    check_symbols(lowered, lambda k: kernel_functions(files[f"{k.name}.cu"]))
+    return files
 
 
 def emit_all(kernels: Sequence[Kernel], space: str = SPACE, tiles: Path | None = None) -> dict[str, str]:
