@@ -12,6 +12,9 @@ from specc.targets.triton.scope import Index, Scope, main_operand
 from specc.targets.triton.slots import Launch, Slots, every_config, map_configs, parameters
 from specc.targets.triton.tiles import Config, Configs, TileTable, next_power_of_two
 
+MOST_ACROSS = 65535
+"""Programs along an axis of a grid other than its first."""
+
 
 @dataclass(frozen=True)
 class _Shape:
@@ -44,7 +47,7 @@ def pointwise_slots(kernel: Kernel, table: TileTable) -> Slots:
     constants = tuple(n for n, _ in every_config(configs)[0].tiles)
     names = local_names(kernel)
     rows = tile_rows(p.rows, "ROWS" in constants)
-    columns = f'triton.cdiv({longest}, config.tiles["BLOCK"])' if "BLOCK" in constants else ""
+    columns = _grid(longest, configs) if "BLOCK" in constants else ()
     shapes = {s.length: _columns(s.length, longest, p.inner, configs, rows.tiled) for s in p.strips}
     indices = {**rows.indices, p.inner: Index(p.inner)}
     scope = Scope(kernel, names, indices, (p.inner,))
@@ -52,10 +55,9 @@ def pointwise_slots(kernel: Kernel, table: TileTable) -> Slots:
     for a in p.row_loads:
         head += [*scope.pointers([a]), *scope.load(a)]
     strips = [_strip(scope, s, p.inner, shapes[s.length]) for s in p.strips]
-    values: dict[str, object] = {"rows": head, "strips": strips, "program": _program(rows, columns != "")}
+    values: dict[str, object] = {"rows": head, "strips": strips, "program": _program(rows, columns != ())}
     operands = [o.name for o in kernel.operands]
-    grid = (rows.grid, columns) if columns else (rows.grid,)
-    launch = Launch(f"{kernel.name}_kernel", parameters(kernel, values, operands), constants, grid)
+    launch = Launch(f"{kernel.name}_kernel", parameters(kernel, values, operands), constants, (rows.grid, *columns))
     template = f"triton/{kernel.schedule_name}.py.j2"
     return Slots(template, values, configs, (launch,), rows.count, main_operand(kernel), _exprs(p), caps=rows.caps)
 
@@ -81,6 +83,19 @@ def fitting(tile: int, width: int, rows: tuple[Axis, ...]) -> int:
     return min(count, next_power_of_two(int(extent.value))) if isinstance(extent, Num) else count
 
 
+def _few(longest: int, configs: Configs) -> bool:
+    """Whether the programs of a row need only one axis of a grid."""
+    return longest <= MOST_ACROSS * min(c.tile("BLOCK") for c in every_config(configs))
+
+
+def _grid(longest: int, configs: Configs) -> tuple[str, ...]:
+    """The axes of a grid along a row."""
+    blocks = f'triton.cdiv({longest}, config.tiles["BLOCK"])'
+    if _few(longest, configs):
+        return (blocks,)
+    return (f"min({blocks}, {MOST_ACROSS})", f"triton.cdiv({blocks}, {MOST_ACROSS})")
+
+
 def _columns(length: int, longest: int, inner: str, configs: Configs, tiled: bool) -> _Shape:
     view = "[None, :]" if tiled else ""
     whole = next_power_of_two(length)
@@ -93,11 +108,13 @@ def _columns(length: int, longest: int, inner: str, configs: Configs, tiled: boo
         return _Shape(str(whole), (line, f"{inner}_in = {inner} < {length}"), f"{inner}_in")
     short = any(b is not None and b > whole for b in blocks)
     block = f"({whole} if BLOCK > {whole} else BLOCK)" if short else "BLOCK"
-    values = f"tl.program_id(1) * {block} + tl.arange(0, {block})"
+    few = _few(longest, configs)
+    across = "tl.program_id(1)" if few else f"(tl.program_id(2) * {MOST_ACROSS} + tl.program_id(1))"
+    values = f"{across} * {block} + tl.arange(0, {block})"
     line = f"{inner} = ({values}){view}" if tiled else f"{inner} = {values}"
     shape = f"(1, {block})" if tiled else f"({block},)"
     inside = f"{inner} < {length}"
-    if length == longest:
+    if length == longest and few:
         inside = f"{inside} if {length} % {block} != 0 else tl.full({shape}, True, tl.int1)"
     return _Shape(block, (line, f"{inner}_in = {inside}"), f"{inner}_in")
 

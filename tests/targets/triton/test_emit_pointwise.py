@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+from types import SimpleNamespace
+
 import pytest
 import torch
+import triton
 
+from specc.targets.triton import emit_pointwise
 from specc.targets.triton.emit import emit
+from specc.targets.triton.emit_pointwise import pointwise_slots
+from specc.targets.triton.tiles import load_tiles
 from tests.targets.triton.generated import STORAGE, assert_right, custom, operands, ran, results, shipped, strided
 
 
@@ -95,3 +102,20 @@ def test_two_results_come_together() -> None:
     text = "op m(x[T, H]; H: nat) -> y[T, H], z[T, H]\n  y[t, i] = 2 · x[t, i]\n  z[t, i] = x[t, i]²\n"
     kernel = custom(text, H=40)
     assert_right(kernel, operands(kernel, {"T": 3}))
+
+
+@pytest.mark.parametrize("width", [1 << 27, 150_000_001, 1 << 30])
+def test_no_axis_of_a_grid_is_longer_than_it_may_be(width: int) -> None:
+    kernel = custom("op f(x[T, H]; H: nat) -> y[T, H]\n  y[t, i] = 2 · x[t, i]\n", H=width)
+    (slots,) = pointwise_slots(kernel, load_tiles(None)).launches
+    given = {"T": 3, "triton": triton, "config": SimpleNamespace(tiles={"BLOCK": 1024})}
+    rows, *across = (eval(text, given) for text in slots.grid)
+    assert rows == 3 and max(across) <= 65535 and 0 <= prod(across) * 1024 - width < 65535 * 1024
+
+
+@pytest.mark.parametrize("width", [10 * 1024, 5000])
+def test_a_row_over_two_axes_of_a_grid_is_right(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr(emit_pointwise, "MOST_ACROSS", 3)
+    kernel = shipped("geluMul", I=width)
+    assert "tl.program_id(2) * 3 + tl.program_id(1)" in emit(kernel)
+    assert_right(kernel, operands(kernel, {"R0": 2}))
