@@ -40,6 +40,9 @@ MAX_EXTENT = 1 << 30
 MAX_LAUNCHED = 0x7FFF0000
 """Most rows of a kernel: 32 bits hold their number, and one tile more."""
 
+MAX_ACROSS = 0xFFFF
+"""Most heads and columns of attention, and values of a recurrent state: blocks along axes of a grid but its first."""
+
 MAX_LAYERS = 10_000
 MAX_GROUPS = 64
 """Most ways in which layers may differ."""

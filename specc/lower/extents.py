@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from specc.kernels import Attention, Axis, Contraction, Pointwise, Recurrent, RowReduction, Schedule
-from specc.limits import MAX_EXTENT, MAX_LAUNCHED
+from specc.limits import MAX_ACROSS, MAX_EXTENT, MAX_LAUNCHED
 from specc.ops import Expr, Formula, Num, Reduce, Softmax, walk
 
 LONGER = f"longer than index variables of kernels reach: {MAX_EXTENT}"
@@ -45,6 +45,20 @@ def many_rows(schedule: Schedule) -> str | None:
     if prod(lengths) <= MAX_LAUNCHED:
         return None
     return f"{' · '.join(map(str, lengths))} rows are more than a launch can have: {MAX_LAUNCHED}"
+
+
+def many_across(schedule: Schedule) -> str | None:
+    """An axis whose blocks lie along one of a grid that is not its first, and may be too many, in words, or None."""
+    axes: tuple[tuple[str, Axis], ...] = ()
+    match schedule:
+        case Attention(head=heads, columns=columns):
+            axes = (("heads", heads), ("columns of values", columns))
+        case Recurrent(value=value):
+            axes = (("values of a state", value),)
+    for what, axis in axes:
+        if _number(axis.extent) > MAX_ACROSS:
+            return f"{_number(axis.extent)} {what} are more than a launch can have: {MAX_ACROSS}"
+    return None
 
 
 def _rows(schedule: Schedule) -> tuple[Axis, ...]:

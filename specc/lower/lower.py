@@ -26,7 +26,7 @@ from specc.lower.applications import Apart, largest_sizes, pitches, shared_formu
 from specc.lower.attention import attention
 from specc.lower.contraction import contraction
 from specc.lower.draft import Fit, NoFit
-from specc.lower.extents import long_axis, long_range, many_rows
+from specc.lower.extents import long_axis, long_range, many_across, many_rows
 from specc.lower.pointwise import pointwise
 from specc.lower.ranges import bounds_of
 from specc.lower.reach import stray_read
@@ -104,7 +104,7 @@ def lower_formula(formula: Formula, setting: Setting) -> Kernel:
     ready = run_passes(formula, setting.rounds)
     _refuse(formula, long_range(ready))
     ready, fit = match(ready)
-    _refuse(formula, many_rows(fit.schedule))
+    _refuse(formula, many_rows(fit.schedule) or many_across(fit.schedule))
     lowered = inline_all(reassemble(ready, fit.schedule, fit.tables))
     check(lowered, Level.LOWERED)
     check_computable(lowered)

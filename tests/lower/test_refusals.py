@@ -122,6 +122,29 @@ def test_more_constant_rows_than_a_launch_has_are_refused(most: int, op: str) ->
     assert kernel_of(op, A=most, H=40).reason
 
 
+ATTENTION = (
+    "op f(q[T, N, D], k[L, M, D], v[L, M, E]; N: nat, M: nat, D: nat = 3) -> o[T, N, E]\n"
+    "  o[t, h, d] = Σ_l softmax_l(Σ_e q[t, h, e]·k[l, h // (N // M), e])·v[l, h // (N // M), d]"
+)
+RECURRENCE = (
+    "op f(q[T, H, K], k[T, H, K], v[T, H, V]; H: nat = 2, K: nat = 3) -> o[T, H, V]\n"
+    "  rec R[t < T, h < H, a < V, i < K] from 0 = R[t - 1, h, a, i] + v[t, h, a]·k[t, h, i]\n"
+    "  o[t, h, a] = Σ_i R[t, h, a, i]·q[t, h, i]"
+)
+
+
+@pytest.mark.parametrize(("op", "axis", "rest", "what"), [
+    (ATTENTION, "N", {"M": 1, "E": 3}, "heads"), (ATTENTION, "E", {"M": 2, "N": 4}, "columns of values"),
+    (RECURRENCE, "V", {}, "values of a state"),
+])  # fmt: skip
+def test_more_blocks_than_an_axis_of_a_grid_has_are_refused(
+    op: str, axis: str, rest: dict[str, int], what: str
+) -> None:
+    found = reasons(op, **{axis: 65536, **rest})
+    assert found == {"all": f"65536 {what} are more than a launch can have: 65535"}
+    assert kernel_of(op, **{axis: 65535, **rest}).reason
+
+
 def test_launch_wrappers_take_as_many_rows_as_lowering_does() -> None:
     text = (shipped("templates") / "cuda" / "specc_launch.cuh").read_text(encoding="utf-8")
     assert f"MOST_ROWS = {MAX_LAUNCHED:#x};" in text
