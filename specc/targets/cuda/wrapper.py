@@ -6,11 +6,12 @@ import re
 from dataclasses import dataclass
 
 from specc.formula_text import expr_text
-from specc.kernels import Attention, Kernel, Table
-from specc.ops import Sort
+from specc.kernels import Attention, Axis, Kernel, Table
+from specc.ops import Num, Size, Sort
 from specc.targets.cuda.printer import double_text
 from specc.targets.cuda.scope import storage
-from specc.targets.cuda.slots import Slots, touched
+from specc.targets.cuda.slots import Slots, extent_text, touched
+from specc.targets.naming import found as found_in
 
 
 @dataclass(frozen=True)
@@ -120,14 +121,16 @@ def wrapper(symbol: str, space: str, ready: Kernel, slots: Slots) -> WrapperText
 
 def _checks(ready: Kernel, slots: Slots) -> list[str]:
     """Sizes that no launch can have, and empty results."""
-    checked = ", ".join(["{" + ", ".join(ready.sizes) + "}"])
-    lines = [f"if (!specc::sizes_fit({checked})) return cudaErrorInvalidValue;"] if ready.sizes else []
+    extents = [a.extent for a in found_in(ready.schedule, Axis)]
+    compound = dict.fromkeys(extent_text(e) for e in extents if not isinstance(e, Num | Size))
+    checked = ", ".join((*ready.sizes, *compound))
+    lines = [f"if (!specc::sizes_fit({{{checked}}})) return cudaErrorInvalidValue;"] if checked else []
     if any(a.kind == "index_bytes" for a in arguments(ready)):
         lines.append("if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;")
     product = f"1.0 * {slots.rows}" if " * " in slots.rows else slots.rows
     lines.append(f"if ({product} > specc::MOST_ROWS) return cudaErrorInvalidValue;")
     lines.append(f"const int64_t rows = {slots.rows};")
-    others = [s for s in ready.sizes if s not in (*slots.rows.split(), *slots.summed)]
+    others = [s for s in ready.sizes if s not in (*re.findall(r"\w+", slots.rows), *slots.summed)]
     empty = " || ".join(["rows == 0", *(f"{s} == 0" for s in others)])
     return [*lines, f"if ({empty}) return cudaSuccess;"]
 

@@ -54,6 +54,13 @@ def test_more_rows_than_64_bits_count_are_refused() -> None:
             planned(kernel, [size, size, size], stride=64)
 
 
+def test_a_compound_axis_longer_than_index_variables_reach_is_refused() -> None:
+    kernel = custom("op f(x[T, H], z[S, H]) -> y[T + S, H]\n  y[t, i] = if t < T then x[t, i] else z[t - T, i]", H=64)
+    assert planned(kernel, [1 << 29, 1 << 29], stride=64)
+    with pytest.raises(ValueError, match="the launch wrapper returned 1"):
+        planned(kernel, [1 << 29, (1 << 29) + 1], stride=64)
+
+
 @pytest.mark.parametrize("width", [17_000_001, 140_000_000])
 def test_a_row_of_more_blocks_than_an_axis_has_takes_two_axes(width: int) -> None:
     (one,) = planned(shipped("geluMul", I=width), [3], stride=2 * width)

@@ -1,0 +1,24 @@
+"""Run-time sizes of 0: what has elements is written all the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from specc.oracle import evaluate
+from specc.targets.cuda.target import run
+from tests.lower.cases import kernel_of
+
+
+@pytest.mark.parametrize(("op", "sizes"), [
+    ("op f(x[T, H]) -> y[T + 1, H]\n  y[t, i] = if t < T then 2·x[t, i] else i", {"x": 0}),
+    ("op f(x[T, H], z[S, H]) -> y[T + S, H]\n  y[t, i] = if t < T then x[t, i] else z[t - T, i]", {"x": 0, "z": 3}),
+    ("op f(x[T, H], z[S, H]) -> y[T + S, H]\n  y[t, i] = if t < T then x[t, i] else z[t - T, i]", {"x": 3, "z": 0}),
+    ("op f(x[T, H]) -> y[T // 2, H]\n  y[t, i] = x[2·t, i] - x[2·t + 1, i]", {"x": 1}),
+])  # fmt: skip
+def test_results_with_elements_are_written(op: str, sizes: dict[str, int]) -> None:
+    kernel = kernel_of(op, H=40)
+    inputs = {name: torch.randn(n, 40) for name, n in sizes.items()}
+    found = run(kernel, inputs)[0]["y"]
+    expected = evaluate(kernel.formula, {name: x.double().numpy() for name, x in inputs.items()})["y"]
+    assert torch.equal(found, torch.from_numpy(expected).float())
