@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specc.kernels import Access, Attention, HeadMap, Kernel
-from specc.ops import Expr, Num, Size, Sort, Var, free_vars
+from specc.ops import Expr, Num, Sort, Var, free_vars
 from specc.targets.cuda.factor import FactorText, factor_text
 from specc.targets.cuda.names import local_names
 from specc.targets.cuda.scope import LONGEST_VECTOR, Inner, Scope
@@ -114,11 +114,6 @@ class AttentionText:
             inner = Inner(a.inner.var, self.depth_first, self.depth)
         rows = [*self.fixed, a.keys.var]
         return factor_text(self.kernel, self.names, rows, inner, (access,), Var(access.name, Sort.REAL), access.name)
-
-    def summed(self) -> tuple[str, ...]:
-        """The size that the keys run to."""
-        size = self.a.keys.extent
-        return (size.name,) if isinstance(size, Size) else ()
 
     def aligned(self) -> tuple[str, ...]:
         """Operands that are read or written in vectors."""

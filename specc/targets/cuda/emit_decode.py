@@ -67,7 +67,7 @@ class _Decode(AttentionText):
         exprs: tuple[Expr, ...] = (a.score, a.store.value)
         return Slots(
             "cuda/attention_decode.cu.j2", {"threads": split.threads, **values}, exprs, split.parameters,
-            extent_text(a.row.extent), self.aligned(), self._launch(split, merge), complete=True, summed=self.summed(),
+            extent_text(a.row.extent), self.aligned(), self._launch(split, merge), complete=True,
             others=self._instances, workspace=self._workspace(),
         )  # fmt: skip
 

@@ -86,7 +86,7 @@ class _Prefill(AttentionText):
         exprs: tuple[Expr, ...] = (a.score, a.store.value)
         return Slots(
             "cuda/attention_prefill.cu.j2", {"threads": main.threads, **values}, exprs, main.parameters, self.count,
-            self.aligned(), self._launch(main), complete=True, summed=self.summed(), others=self._instances,
+            self.aligned(), self._launch(main), complete=True, others=self._instances,
         )  # fmt: skip
 
     def _limits(self) -> LimitsText:

@@ -84,10 +84,9 @@ class _Printer:
         main = Function(self.kernel, "", "Shape::THREADS, 1", values)
         exprs = (r.first, r.decay, r.rate or r.decay, r.probe, r.erase, r.added, r.write)
         more = tuple(e for x in r.readings for e in (x.query, x.store.value))
-        summed = tuple(s for s in self.kernel.sizes if s == extent_text(r.time.extent))
         return Slots(
             "cuda/recurrence.cu.j2", {"threads": main.threads, **values}, (*exprs, *more), main.parameters,
-            product_text(r.heads), tuple(dict.fromkeys(self.vectors)), self._launch(main), complete=True, summed=summed,
+            product_text(r.heads), tuple(dict.fromkeys(self.vectors)), self._launch(main), complete=True,
             others=self._instances,
         )  # fmt: skip
 

@@ -50,8 +50,6 @@ class Slots:
     """Dynamic shared memory of a block, in C++."""
     complete: bool = False
     """Whether `launch` holds the launches themselves, of kernels in a namespace `kernels`, and returns."""
-    summed: tuple[str, ...] = ()
-    """Sizes that, when they are 0, leave results to be written all the same."""
     workspace: tuple[str, ...] = ()
     """Statements that return the number of float32 elements that the launch needs beside its operands."""
     min_blocks: int | None = None

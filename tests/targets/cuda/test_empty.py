@@ -9,12 +9,17 @@ from specc.oracle import evaluate
 from specc.targets.cuda.target import run
 from tests.lower.cases import kernel_of
 
+LAST = "op f(c[3, H], x[T, H]) -> y[3, H]\n  y[j, i] = if T + j < 3 then c[T + j, i] else x[T + j - 3, i]"
+"""The last three rows, some of them older ones."""
+
 
 @pytest.mark.parametrize(("op", "sizes"), [
     ("op f(x[T, H]) -> y[T + 1, H]\n  y[t, i] = if t < T then 2·x[t, i] else i", {"x": 0}),
     ("op f(x[T, H], z[S, H]) -> y[T + S, H]\n  y[t, i] = if t < T then x[t, i] else z[t - T, i]", {"x": 0, "z": 3}),
     ("op f(x[T, H], z[S, H]) -> y[T + S, H]\n  y[t, i] = if t < T then x[t, i] else z[t - T, i]", {"x": 3, "z": 0}),
     ("op f(x[T, H]) -> y[T // 2, H]\n  y[t, i] = x[2·t, i] - x[2·t + 1, i]", {"x": 1}),
+    (LAST, {"c": 3, "x": 0}),
+    ("op f(x[T, H], z[S, H]) -> y[T, H]\n  y[t, i] = if t < S then x[t, i]·z[t, i] else x[t, i]", {"x": 2, "z": 0}),
 ])  # fmt: skip
 def test_results_with_elements_are_written(op: str, sizes: dict[str, int]) -> None:
     kernel = kernel_of(op, H=40)
