@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -44,6 +45,7 @@ template <typename T> requires(sizeof(T) == 4) T half(T x) { return std::ldexp(x
 float trial(float x) { return half(x); }
 """
 """A program that every C++20 compiler takes."""
+LOADING = "import ctypes, sys; ctypes.CDLL(sys.argv[1])"
 
 
 class HostCompileError(RuntimeError):
@@ -63,13 +65,21 @@ def compiler() -> tuple[str, ...]:
 
 @cache
 def _try(own: tuple[str, ...]) -> None:
-    """Raises SpecError (E509) where the compiler does not compile a small program."""
+    """Raises SpecError (E509) where the compiler does not compile a small program to a library that loads."""
+    said = f"this needs a C++20 compiler, and `{visible(' '.join(own))}`"
     with tempfile.TemporaryDirectory(prefix="specc-cuda-") as name:
         try:
             _make({"trial.cpp": TRIAL}, (*COMMON, *flags()), Path(name), own)
+            plain = _make({"trial.cpp": TRIAL}, COMMON, Path(name), own)
         except (HostCompileError, OSError) as error:
-            said = f"this needs a C++20 compiler, and `{visible(' '.join(own))}` does not compile a small program"
-            raise _no_compiler(f"{said}: {error}") from error
+            raise _no_compiler(f"{said} does not compile a small program: {error}") from error
+        try:
+            _call([sys.executable, "-I", "-S", "-c", LOADING, str(plain)], Path(name))
+        except HostCompileError as error:
+            raise _no_compiler(f"{said} makes a library that does not load: {error}", FITTING) from error
+
+
+FITTING = "let CXX name a compiler for this machine"
 
 
 def command() -> tuple[str, ...]:
@@ -90,8 +100,11 @@ def command() -> tuple[str, ...]:
     raise _no_compiler("this needs a C++20 compiler")
 
 
-def _no_compiler(message: str) -> SpecError:
-    return SpecError([Diagnostic("E509", message, None, "install g++ or clang++, or pip install 'specc[cuda]'")])
+INSTALL = "install g++ or clang++, or pip install 'specc[cuda]'"
+
+
+def _no_compiler(message: str, help: str = INSTALL) -> SpecError:
+    return SpecError([Diagnostic("E509", message, None, help)])
 
 
 def _has_zig() -> bool:
@@ -210,11 +223,12 @@ _SHOWN = re.compile(r"\d+ \| *(?P<text>.*\S)")
 
 @cache
 def runtime() -> ctypes.CDLL:
-    """The runtime that all kernels share. Raises SpecError (E509) where there is no compiler, and HostCompileError."""
+    """The runtime that all kernels share. Raises SpecError (E509) where there is no compiler, or what it makes does not
+    load, and HostCompileError."""
     root = shipped("templates") / "cuda"
     sources = {Path(name).name: (root / name).read_text(encoding="utf-8") for name in RUNTIME}
     path = _built(sources, (*COMMON, "-O2"))
-    library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    library = _opened(path, ctypes.RTLD_GLOBAL)
     library.specc_host_failure.restype = ctypes.c_char_p
     library.specc_host_writes.restype = ctypes.c_void_p
     library.specc_host_slow_blocks.restype = ctypes.c_uint64
@@ -223,9 +237,26 @@ def runtime() -> ctypes.CDLL:
 
 @cache
 def load(path: Path) -> ctypes.CDLL:
-    """A built kernel file."""
+    """A built kernel file. Raises as `runtime`, and HostCompileError for one that calls what is nowhere defined."""
     runtime()
-    return ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
+    return _opened(path, ctypes.RTLD_LOCAL)
+
+
+def _opened(path: Path, mode: int) -> ctypes.CDLL:
+    """A library in the cache, which keeps none that does not load."""
+    try:
+        return ctypes.CDLL(str(path), mode=mode)
+    except OSError as error:
+        with suppress(OSError):
+            path.unlink()
+        if _UNDEFINED.search(str(error)):
+            raise HostCompileError(str(error)) from error
+        said = f"a kernel that `{visible(' '.join(command()))}` has built does not load: {error}"
+        raise _no_compiler(said, "it is no longer in the cache, and is built anew next time") from error
+
+
+_UNDEFINED = re.compile(r"undefined symbol: (?!__)")
+"""Names that begin with `__` are those of a compiler's own runtime."""
 
 
 def build_all(texts: Iterable[tuple[str, bool]], workers: int = 2) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,43 @@ def test_a_cxx_that_compiles_nothing_is_not_the_fault_of_a_kernel(
     start = f"error[E509]: this needs a C++20 compiler, and `{cxx}` does not compile a small program: "
     assert printed.err.startswith(start) and printed.err.endswith(f"\n  help: {HELP}\n")
     assert re.search(said, printed.err) and "REFUTED" not in printed.out
+
+
+@pytest.fixture
+def junk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiler that takes everything, as one for another machine does, and a cache of its own."""
+    monkeypatch.setenv("SPECC_CACHE", str(tmp_path / "cache"))
+    script = tmp_path / "cross"
+    script.write_text('#!/bin/sh\nfor a; do [ "$o" = -o ] && echo junk > "$a"; o=$a; done; echo cross 1.0\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    return tmp_path / "cache"
+
+
+def test_a_cxx_whose_output_does_not_load_is_not_the_fault_of_a_kernel(
+    junk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = str(shipped("specs") / "gemma3_270m.spec")
+    assert run(["check", spec, "--target", "cuda", "--node", "input_norm", "--examples", "0"]) == 2
+    printed = capsys.readouterr()
+    assert re.match(r"error\[E509\]: .*cross` makes a library that does not load: .*too short\n  help: ", printed.err)
+    assert "REFUTED" not in printed.out and not list(junk.rglob("*.so"))
+
+
+def test_a_library_that_does_not_load_leaves_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPECC_CACHE", str(tmp_path))
+    text = emit(NORM)
+    path = host.build_wrapper(text)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(SpecError, match=r"E509.*does not load: .*\n  help: it is no longer in the cache"):
+        host.load(path)
+    assert host.load(host.build_wrapper(text))
+
+
+def test_a_kernel_that_calls_what_nothing_defines_is_wrong_itself() -> None:
+    path = host.build_wrapper("void gone();\nvoid entry() { gone(); }\n")
+    with pytest.raises(host.HostCompileError, match="undefined symbol: .*gone"):
+        host.load(path)
 
 
 def test_a_compiler_is_tried_once() -> None:
