@@ -41,6 +41,13 @@ class SpecError(Exception):
         super().__init__(render_all(self.diagnostics))
 
 
+def cannot_write(error: OSError, what: str, help: str = "") -> SpecError:
+    """E502 for the file that `error` names, or else for `what`."""
+    named = what if error.filename is None else f"`{error.filename}`"
+    reason = error.strerror or str(error) or type(error).__name__
+    return SpecError([Diagnostic("E502", f"cannot write {named}: {reason}", None, help)])
+
+
 class Stop(SpecError):
     """What a stage has found when it gives up."""
 

@@ -13,7 +13,7 @@ import typer
 from specc import __version__
 from specc.cli import build, check, config, diff, evaluate, format, show, verify
 from specc.cli.output import BAD_INPUT, print_errors
-from specc.diagnostics import Diagnostic, SpecError
+from specc.diagnostics import Diagnostic, SpecError, cannot_write
 
 EXTRAS = {
     "numpy": "run",
@@ -112,10 +112,8 @@ def _silence(stream: TextIO) -> None:
 
 
 def _complain(error: OSError) -> None:
-    what = "the report" if error.filename is None else f"`{error.filename}`"
-    reason = error.strerror or type(error).__name__
     try:
-        print_errors(SpecError([Diagnostic("E502", f"cannot write {what}: {reason}")]), as_json=False)
+        print_errors(cannot_write(error, "the report"), as_json=False)
         sys.stderr.flush()
     except OSError:
         _silence(sys.stderr)

@@ -15,7 +15,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from specc.bounds import NotSupported, Numerics
-from specc.diagnostics import SpecError
+from specc.diagnostics import SpecError, cannot_write
 from specc.evidence.case import Case
 from specc.evidence.detour import stays_finite
 from specc.evidence.draw import draw
@@ -131,7 +131,7 @@ class Report:
 
 def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
     """Runs one case. Whatever the target raises is a fault of the target, reported and not raised, but for what the
-    machine lacks: ModuleNotFoundError and SpecError (E509). Raises NotSupported where no bound is derived."""
+    machine lacks: ModuleNotFoundError and SpecError (E502, E509). Raises NotSupported where no bound is derived."""
     drawn = draw(kernel, case)
     tensors = stored(kernel, drawn, case)
     before = snapshot(tensors)
@@ -139,6 +139,8 @@ def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
         ran = executor.run(kernel, tensors, case)
     except (ModuleNotFoundError, SpecError):
         raise
+    except OSError as error:
+        raise cannot_write(error, f"what {executor.name} needs") from error
     except Exception as error:  # a target may fail in any way, and any way is a finding
         return Outcome(case, None, f"{type(error).__name__}: {error}")
     touched = changed(before, tensors)

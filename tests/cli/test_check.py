@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from specc.evidence.check import Executor
 from specc.evidence.execute import TritonExecutor
 from specc.ir import Model
 from specc.lowered import all_kernels, lower_each
+from specc.targets.triton import load
 from specc.targets.triton.emit import emit
 
 TINY = Path(__file__).parents[2] / "docs" / "examples" / "tiny.spec"
@@ -73,6 +77,33 @@ def test_a_wrong_kernel_is_refuted_and_its_counterexample_replayed(
     key = f"{TINY}:layers[0].norm1"
     assert run(["eval", key, "--inputs", str(file), "--target", "oracle"]) == 0
     assert "y" in capsys.readouterr().out
+
+
+def test_what_the_machine_lacks_is_no_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tmp/some/file")
+
+    for module, target in (("torch", "torch"), ("triton", "triton")):
+        name = {"torch": "run_node", "triton": "run"}[target]
+        monkeypatch.setattr(f"specc.targets.{module}.target.{name}", full)
+        words = ["check", str(TINY), "--examples", "0", "--node", "norm1", "--target", target]
+        assert run(words) == 2
+        printed = capsys.readouterr()
+        assert printed.err == "error[E502]: cannot write `/tmp/some/file`: No space left on device\n"
+        assert "REFUTED" not in printed.out
+
+
+def test_temporary_files_that_cannot_be_written_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "_folder", lambda: SimpleNamespace(name="/dev/null/x"))
+    load.load_module.cache_clear()
+    assert run(["check", str(TINY), "--examples", "0", "--node", "norm1", "--target", "triton"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith("error[E502]: cannot write `/dev/null/x/") and "help: `TMPDIR`" in printed.err
+    assert "REFUTED" not in printed.out
 
 
 @pytest.mark.parametrize("old, new", [("relu(gu[.., i])²", "tanh(gu[.., i])"), ("x[.., i] - m)", "x[.., i] + m)")])

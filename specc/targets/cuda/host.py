@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from specc.diagnostics import Diagnostic, SpecError
+from specc.diagnostics import Diagnostic, SpecError, cannot_write
 from specc.echo import visible
 from specc.resources import shipped
 from specc.storage import replace_file
@@ -56,8 +57,21 @@ class HostCompileError(RuntimeError):
         super().__init__(first_error(self.log))
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    """OSErrors become SpecErrors (E502)."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error, "what is built", PLACES) from error
+
+
+PLACES = "`SPECC_CACHE` and `TMPDIR` name other folders for built kernels and temporary files"
+
+
+@_writing()
 def compiler() -> tuple[str, ...]:
-    """The command of a C++20 compiler that works. Raises SpecError (E509)."""
+    """The command of a C++20 compiler that works. Raises SpecError (E502, E509)."""
     own = command()
     _try(own)
     return own
@@ -65,13 +79,16 @@ def compiler() -> tuple[str, ...]:
 
 @cache
 def _try(own: tuple[str, ...]) -> None:
-    """Raises SpecError (E509) where the compiler does not compile a small program to a library that loads."""
+    """Raises SpecError (E509) where the compiler does not compile a small program to a library that loads, and OSError
+    where there is no room for that."""
     said = f"this needs a C++20 compiler, and `{visible(' '.join(own))}`"
     with tempfile.TemporaryDirectory(prefix="specc-cuda-") as name:
         try:
             _make({"trial.cpp": TRIAL}, (*COMMON, *flags()), Path(name), own)
             plain = _make({"trial.cpp": TRIAL}, COMMON, Path(name), own)
         except (HostCompileError, OSError) as error:
+            if isinstance(error, OSError) and error.errno in FULL:
+                raise
             raise _no_compiler(f"{said} does not compile a small program: {error}") from error
         try:
             _call([sys.executable, "-I", "-S", "-c", LOADING, str(plain)], Path(name))
@@ -123,8 +140,10 @@ def _version(own: tuple[str, ...]) -> str:
 
 
 def cache_folder() -> Path:
-    """Where built kernels stay from run to run."""
-    base = os.environ.get("SPECC_CACHE") or os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    """Where built kernels stay from run to run. Raises OSError where there is no place for them."""
+    base = os.environ.get("SPECC_CACHE") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if base.startswith("~"):
+        raise FileNotFoundError(errno.ENOENT, "there is no home folder", base)
     return Path(base) / "specc" / "cuda-host"
 
 
@@ -144,7 +163,7 @@ def flags() -> tuple[str, ...]:
 def build(text: str, wide: bool = False) -> Path:
     """The library of a kernel file, built once for each text. `wide`: everything in float64.
 
-    Raises SpecError (E509) where there is no compiler, and HostCompileError."""
+    Raises SpecError (E509) where there is no compiler and (E502) where nothing can be written, and HostCompileError."""
     return _built({"kernel.cu": _bounded(text)}, (*COMMON, "-O1", *flags(), *(("-DSPECC_ACC=double",) if wide else ())))
 
 
@@ -173,6 +192,7 @@ def build_wrapper(text: str) -> Path:
     return _built({"kernel.cu": text}, (*COMMON, "-O0", *(f for f in flags() if f not in WATCHED)))
 
 
+@_writing()
 def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:
     """The library of `sources` in the cache. It is linked apart, without what instrumentation would bring along."""
     key = "\0".join([_version(command()), *arguments, _header_text(), *sources.values()])
@@ -186,7 +206,8 @@ def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:
 
 
 def _make(sources: Mapping[str, str], arguments: Sequence[str], folder: Path, own: Sequence[str]) -> Path:
-    """The library of `sources`, in `folder`. Raises HostCompileError, and OSError where there is no such program."""
+    """The library of `sources`, in `folder`. Raises HostCompileError, and OSError where there is no such program or no
+    room."""
     include = shipped("templates") / "cuda"
     for file, text in sources.items():
         (folder / file).write_text(text, encoding="utf-8")
@@ -204,7 +225,14 @@ def _call(arguments: Sequence[str], folder: Path) -> None:
     )
     if done.returncode:
         said = (done.stderr + done.stdout).strip()
+        lacking = next((n for n in FULL if os.strerror(n) in said), None)
+        if lacking is not None:
+            raise OSError(lacking, os.strerror(lacking), str(folder))
         raise HostCompileError(said or f"it ends with status {done.returncode} and says nothing")
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+"""What a compiler, too, may say of the place that it writes to."""
 
 
 def first_error(log: str) -> str:

@@ -6,11 +6,14 @@ import importlib
 import importlib.util
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
+from specc.diagnostics import cannot_write
 from specc.targets.triton.emit import emit_runtime
 
 
@@ -20,16 +23,26 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="specc-triton-")
 
 
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        help = "`TMPDIR` names another folder for temporary files"
+        raise cannot_write(error, "a temporary file", help) from error
+
+
 @cache
 def load_module(text: str, variant: str = "") -> ModuleType:
     """A kernel's file as a module, made once for each text. Modules of different `variant` share nothing, so that one
-    can be changed."""
+    can be changed. Raises SpecError (E502) where the file cannot be written."""
     digest = sha256(f"{variant}\n{text}\n{emit_runtime()}".encode()).hexdigest()[:16]
     package = f"specc_triton_{digest}"
-    home = Path(_folder().name) / package
-    home.mkdir(exist_ok=True)
-    for name, content in (("__init__", ""), ("launch", emit_runtime()), ("kernel", text)):
-        (home / f"{name}.py").write_text(content, encoding="utf-8")
+    with _writing():
+        home = Path(_folder().name) / package
+        home.mkdir(exist_ok=True)
+        for name, content in (("__init__", ""), ("launch", emit_runtime()), ("kernel", text)):
+            (home / f"{name}.py").write_text(content, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(package, home / "__init__.py", submodule_search_locations=[str(home)])
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -107,6 +108,37 @@ def test_a_kernel_that_calls_what_nothing_defines_is_wrong_itself() -> None:
     path = host.build_wrapper("void gone();\nvoid entry() { gone(); }\n")
     with pytest.raises(host.HostCompileError, match="undefined symbol: .*gone"):
         host.load(path)
+
+
+@pytest.mark.parametrize("variable", ["SPECC_CACHE", "XDG_CACHE_HOME"])
+def test_a_cache_that_cannot_be_written_is_not_the_fault_of_a_kernel(
+    variable: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("SPECC_CACHE", raising=False)
+    monkeypatch.setenv(variable, "/dev/null/x")
+    spec = str(shipped("specs") / "gemma3_270m.spec")
+    assert run(["check", spec, "--target", "cuda", "--node", "input_norm", "--examples", "0"]) == 2
+    printed = capsys.readouterr()
+    assert re.match(r"error\[E502\]: cannot write `/dev/null.*\n  help: `SPECC_CACHE` ", printed.err)
+    assert "REFUTED" not in printed.out
+
+
+def test_without_a_home_folder_the_cache_has_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPECC_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(SpecError, match="E502.*cannot write `~/.cache`: there is no home folder"):
+        host.build_wrapper("")
+
+
+def test_a_compiler_without_room_is_not_one_that_does_not_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "full"
+    script.write_text("#!/bin/sh\necho 'fatal error: error writing to x.s: No space left on device' >&2; exit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("SPECC_CACHE", str(tmp_path))
+    with pytest.raises(SpecError, match="E502.*: No space left on device\n  help: "):
+        host.build_wrapper("")
 
 
 def test_a_compiler_is_tried_once() -> None:
