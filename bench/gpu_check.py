@@ -10,8 +10,9 @@ that an element that was not written is seen.
 
 Every verdict and every time is printed as it is known, and all of them once more as a table; what failed stands at the
 end. Kernels run in processes of their own, so that one which hangs or spoils its process costs no other. Exit status: 0
-if all is right, 1 if a kernel is wrong, 2 if nothing can run here, 3 if time ran out before all were checked, 4 if a
-right kernel could not be timed, 5 if the script itself hung or failed and no kernel is known to be wrong.
+if all is right, 1 if a kernel is wrong, 2 if nothing can run here or nothing is chosen, 3 if time ran out before all
+were checked, 4 if a right kernel could not be timed, 5 if the script itself hung or failed and no kernel is known to be
+wrong.
 """
 
 from __future__ import annotations
@@ -156,20 +157,49 @@ def run(options: argparse.Namespace, cases: Sequence[Case], tasks: Sequence[Task
     return broken_off(status) if broken else status
 
 
+def existing(text: str) -> Path:
+    if not os.path.exists(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not there")
+    return Path(text)
+
+
+def device_name(text: str) -> str:
+    try:
+        torch.device(text)
+    except RuntimeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+
+def chosen(cases: Sequence[Case], only: re.Pattern[str]) -> list[Task]:
+    return [(n, t) for n, c in enumerate(cases) for t in TARGETS if only.search(f"{c.spec} {c.kernel} {t}")]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check and time generated kernels on this machine's GPU.")
-    parser.add_argument("--generated", type=Path, default=Path("generated"))
-    parser.add_argument("--cases", type=Path, default=Path(__file__).parent / "gpu_cases.npz")
+    parser.add_argument("--generated", type=existing, default="generated")
+    parser.add_argument("--cases", type=existing, default=str(Path(__file__).parent / "gpu_cases.npz"))
     parser.add_argument("--seconds", type=float, default=450.0, help="be done after so long; checks come first")
-    parser.add_argument("--only", default="", help="those whose `spec kernel target` has this regular expression")
-    parser.add_argument("--device", default="cuda:0", help="cpu tries the script itself, with TRITON_INTERPRET=1")
+    only = "those whose `spec kernel target` has this regular expression"
+    parser.add_argument("--only", type=pattern, default="", help=only)
+    parser.add_argument(
+        "--device", type=device_name, default="cuda:0", help="cpu tries the script itself, with TRITON_INTERPRET=1"
+    )
     options = parser.parse_args(arguments)
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # a process that may be ended starts none of its own
     begin, rows = time.monotonic(), Rows()
     cases = read_cases(options.cases)
-    tasks = [
-        (n, t) for n, c in enumerate(cases) for t in TARGETS if re.search(options.only, f"{c.spec} {c.kernel} {t}")
-    ]
+    tasks = chosen(cases, options.only)
+    if not tasks:
+        print(f"no case has {options.only.pattern!r} in its `spec kernel target`", file=sys.stderr)
+        return 2
     timer = watch(options.seconds, cases, tasks, rows)
     try:
         device = torch.device(options.device)
