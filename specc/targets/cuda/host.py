@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import RLock
 
 from specc.diagnostics import Diagnostic, SpecError, cannot_write
 from specc.echo import visible
@@ -249,14 +250,19 @@ _ERROR = re.compile(r"\berror\b|undefined (reference|symbol)", re.IGNORECASE)
 _SHOWN = re.compile(r"\d+ \| *(?P<text>.*\S)")
 
 
+RUNTIME_LOCK = RLock()
+"""Held as long as the runtime, which has one state for the whole process, is loaded or used. ctypes lets other threads
+run meanwhile."""
+
+
 @cache
 def runtime() -> ctypes.CDLL:
     """The runtime that all kernels share. Raises SpecError (E509) where there is no compiler, or what it makes does not
     load, and HostCompileError."""
     root = shipped("templates") / "cuda"
     sources = {Path(name).name: (root / name).read_text(encoding="utf-8") for name in RUNTIME}
-    path = _built(sources, (*COMMON, "-O2"))
-    library = _opened(path, ctypes.RTLD_GLOBAL)
+    with RUNTIME_LOCK:
+        library = _opened(_built(sources, (*COMMON, "-O2")), ctypes.RTLD_GLOBAL)
     library.specc_host_failure.restype = ctypes.c_char_p
     library.specc_host_writes.restype = ctypes.c_void_p
     library.specc_host_slow_blocks.restype = ctypes.c_uint64
@@ -266,8 +272,9 @@ def runtime() -> ctypes.CDLL:
 @cache
 def load(path: Path) -> ctypes.CDLL:
     """A built kernel file. Raises as `runtime`, and HostCompileError for one that calls what is nowhere defined."""
-    runtime()
-    return _opened(path, ctypes.RTLD_LOCAL)
+    with RUNTIME_LOCK:
+        runtime()
+        return _opened(path, ctypes.RTLD_LOCAL)
 
 
 def _opened(path: Path, mode: int) -> ctypes.CDLL:

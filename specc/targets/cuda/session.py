@@ -66,27 +66,28 @@ def call(
     blocks run (all, if None).
 
     Raises KernelFault, and ValueError where the wrapper refuses its arguments."""
-    runtime = host.runtime()
-    runtime.specc_host_clear()
-    runtime.specc_host_seed(ctypes.c_uint64(seed))
-    runtime.specc_host_forget()
-    for b in buffers:
-        place, sizes = ctypes.c_void_p(b.array.ctypes.data), (b.array.nbytes, b.array.itemsize)
-        runtime.specc_host_buffer(b.name.encode(), place, *map(ctypes.c_size_t, sizes), int(b.output))
-    trace = Trace()
-    callback = _on_launch(runtime, trace, programs)
-    runtime.specc_host_on_launch(callback)
-    status = getattr(library, symbol)(*arguments)
-    failure = runtime.specc_host_failure().decode()
-    if failure:
-        raise KernelFault(failure)
-    if status:
-        raise ValueError(f"the launch wrapper returned {status}")
-    trace.slow_blocks = runtime.specc_host_slow_blocks()
-    for b in buffers:
-        if b.output:
-            trace.counts[b.name] = _counts(runtime, b)
-    return trace
+    with host.RUNTIME_LOCK:
+        runtime = host.runtime()
+        runtime.specc_host_clear()
+        runtime.specc_host_seed(ctypes.c_uint64(seed))
+        runtime.specc_host_forget()
+        for b in buffers:
+            place, sizes = ctypes.c_void_p(b.array.ctypes.data), (b.array.nbytes, b.array.itemsize)
+            runtime.specc_host_buffer(b.name.encode(), place, *map(ctypes.c_size_t, sizes), int(b.output))
+        trace = Trace()
+        callback = _on_launch(runtime, trace, programs)
+        runtime.specc_host_on_launch(callback)
+        status = getattr(library, symbol)(*arguments)
+        failure = runtime.specc_host_failure().decode()
+        if failure:
+            raise KernelFault(failure)
+        if status:
+            raise ValueError(f"the launch wrapper returned {status}")
+        trace.slow_blocks = runtime.specc_host_slow_blocks()
+        for b in buffers:
+            if b.output:
+                trace.counts[b.name] = _counts(runtime, b)
+        return trace
 
 
 def _counts(runtime: ctypes.CDLL, b: Buffer) -> npt.NDArray[np.uint8]:
@@ -155,12 +156,13 @@ def plan(library: ctypes.CDLL, symbol: str, arguments: Sequence[Any]) -> tuple[P
         found.append(Planned(kernel, (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5]), shape[6], values))
 
     callback = ON_PLAN(planned)
-    runtime.specc_host_clear()
-    runtime.specc_host_on_plan(callback)
-    try:
-        status = getattr(library, symbol)(*arguments)
-    finally:
-        runtime.specc_host_on_plan(ON_PLAN())
-    if status:
-        raise ValueError(f"the launch wrapper returned {status}: {runtime.specc_host_failure().decode()}")
+    with host.RUNTIME_LOCK:
+        runtime.specc_host_clear()
+        runtime.specc_host_on_plan(callback)
+        try:
+            status = getattr(library, symbol)(*arguments)
+        finally:
+            runtime.specc_host_on_plan(ON_PLAN())
+        if status:
+            raise ValueError(f"the launch wrapper returned {status}: {runtime.specc_host_failure().decode()}")
     return tuple(found)

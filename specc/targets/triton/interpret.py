@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from threading import RLock
 from types import TracebackType
 from typing import Any
 
@@ -73,9 +74,13 @@ class _Mode:
     check_once: bool
 
 
+_PATCHED = RLock()
+"""Held as long as Triton is changed, which all threads share."""
+
+
 @contextmanager
 def interpreted(programs: Sampler | None = None, widen: bool = False, check_once: bool = True) -> Iterator[Trace]:
-    """Interprets every kernel launch inside the block.
+    """Interprets every kernel launch inside the block, in one thread at a time.
 
     `programs(kernel, grid)` chooses the program ids that run (all of them if None). `widen` computes in real
     arithmetic: float tensors must be float64, and every floating type in a kernel is float64. `check_once`
@@ -84,17 +89,18 @@ def interpreted(programs: Sampler | None = None, widen: bool = False, check_once
     Raises KernelFault from the launch that has the fault; TypeError and ValueError for a wrong launch.
     """
     mode = _Mode(Trace(), programs, widen, check_once)
-    before = JITFunction.run
 
     def run(jit: JITFunction[Any], *args: Any, grid: Any, warmup: bool = False, **kwargs: Any) -> None:
         if not warmup:
             _launch(mode, jit, grid, args, kwargs)
 
-    JITFunction.run = run
-    try:
-        yield mode.trace
-    finally:
-        JITFunction.run = before
+    with _PATCHED:
+        before = JITFunction.run
+        JITFunction.run = run
+        try:
+            yield mode.trace
+        finally:
+            JITFunction.run = before
 
 
 def _launch(mode: _Mode, jit: JITFunction[Any], grid: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 
 from specc.diagnostics import cannot_write
@@ -21,6 +22,10 @@ from specc.targets.triton.emit import emit_runtime
 def _folder() -> tempfile.TemporaryDirectory[str]:
     """Where the files lie as long as the process lives: Triton reads a kernel's source from its file."""
     return tempfile.TemporaryDirectory(prefix="specc-triton-")
+
+
+_LOADING = RLock()
+"""Modules of one name are made by one thread at a time."""
 
 
 @contextmanager
@@ -36,6 +41,11 @@ def _writing() -> Iterator[None]:
 def load_module(text: str, variant: str = "") -> ModuleType:
     """A kernel's file as a module, made once for each text. Modules of different `variant` share nothing, so that one
     can be changed. Raises SpecError (E502) where the file cannot be written."""
+    with _LOADING:
+        return _loaded(text, variant)
+
+
+def _loaded(text: str, variant: str) -> ModuleType:
     digest = sha256(f"{variant}\n{text}\n{emit_runtime()}".encode()).hexdigest()[:16]
     package = f"specc_triton_{digest}"
     with _writing():
