@@ -102,7 +102,7 @@ CODES: dict[str, str] = {
     "E507": "Tensors given to a node do not fit it.",
     "E508": "A node has other constants in other layers, and one is to be chosen.",
     "E509": "A library, or a compiler, that the command needs is not installed, or does not work.",
-    "E510": "A target fails on the tensors given to it.",
+    "E510": "A target fails on the tensors given to it, or memory does not suffice for them.",
     # Verifying
     "E520": "A model takes an input that a text alone does not give.",
     "E521": "The official class cannot be built from the configuration of the spec, or holds other tensors.",

@@ -73,6 +73,10 @@ def run(arguments: Sequence[str]) -> int:
             raise
         print_errors(SpecError([_missing(error.name)]), as_json="--json" in arguments)
         return BAD_INPUT
+    except MemoryError as error:
+        said = f"memory does not suffice: {str(error) or 'nothing is left'}"
+        print_errors(SpecError([Diagnostic("E510", said)]), as_json="--json" in arguments)
+        return BAD_INPUT
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 0 if done.code is None else BAD_INPUT
     return 0

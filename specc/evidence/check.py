@@ -20,6 +20,7 @@ from specc.evidence.case import Case
 from specc.evidence.detour import stays_finite
 from specc.evidence.draw import draw
 from specc.evidence.judge import VACUOUS, Verdict, WrongShape, judge
+from specc.evidence.room import NoRoom, is_lack, memory_of
 from specc.evidence.store import changed, exact_values, snapshot, stored
 from specc.evidence.strategy import DTYPES, cases, pinned
 from specc.kernels import Kernel
@@ -90,8 +91,8 @@ class Report:
     evidence: str
     outcomes: list[Outcome] = field(default_factory=list)
     counterexample: Outcome | None = None
-    unbounded: str = ""
-    """Why no bound is derived."""
+    untold: str = ""
+    """Why nothing is said: no bound is derived, or memory does not suffice."""
     shared: str = ""
     """Name of the kernel whose outcomes these are, when it is the same but for its name."""
 
@@ -103,9 +104,9 @@ class Report:
 
     @property
     def reason(self) -> str:
-        """Why nothing can be said: no bound, or not a single sharp comparison in a storage type."""
-        if self.unbounded:
-            return self.unbounded
+        """Why nothing can be said: no bound, no memory, or not a single sharp comparison in a storage type."""
+        if self.untold:
+            return self.untold
         dull = [d for d in self.dtypes if not self._sharp(d)]
         return f"every bound is above {VACUOUS} of the signal in {', '.join(dull)}" if dull else ""
 
@@ -131,7 +132,13 @@ class Report:
 
 def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
     """Runs one case. Whatever the target raises is a fault of the target, reported and not raised, but for what the
-    machine lacks: ModuleNotFoundError and SpecError (E502, E509). Raises NotSupported where no bound is derived."""
+    machine lacks: ModuleNotFoundError, SpecError (E502, E509) and NoRoom. Raises NotSupported where no bound is
+    derived."""
+    with memory_of(kernel, case):
+        return _tried(kernel, executor, case)
+
+
+def _tried(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
     drawn = draw(kernel, case)
     tensors = stored(kernel, drawn, case)
     before = snapshot(tensors)
@@ -139,9 +146,11 @@ def try_case(kernel: Kernel, executor: Executor, case: Case) -> Outcome:
         ran = executor.run(kernel, tensors, case)
     except (ModuleNotFoundError, SpecError):
         raise
-    except OSError as error:
-        raise cannot_write(error, f"what {executor.name} needs") from error
     except Exception as error:  # a target may fail in any way, and any way is a finding
+        if is_lack(error):
+            raise
+        if isinstance(error, OSError):
+            raise cannot_write(error, f"what {executor.name} needs") from error
         return Outcome(case, None, f"{type(error).__name__}: {error}")
     touched = changed(before, tensors)
     if touched:
@@ -175,7 +184,7 @@ def check_kernel(
     progress: Callable[[Outcome], None] | None = None,
 ) -> Report:
     """The pinned cases, then `examples` drawn ones with seed `number`, until one fails; that one is made smaller. Of a
-    case that no bound is derived for nothing is said, nor of those after it."""
+    case that no bound is derived for, or no memory suffices for, nothing is said, nor of those after it."""
     report = Report(kernel, executor.name, executor.evidence)
     trial = _Trial(kernel, executor, report, progress)
     try:
@@ -185,10 +194,12 @@ def check_kernel(
         if examples and not any(o.failed for o in report.outcomes):
             _search(kernel, trial, examples, number, dtypes)
     except NotSupported as unsupported:
-        report.unbounded = f"no bound is derived for {unsupported}"
+        report.untold = f"no bound is derived for {unsupported}"
+    except NoRoom as lack:
+        report.untold = f"memory does not suffice: {lack}"
     report.counterexample = next((o for o in report.outcomes if o.failed), None)
     if report.counterexample is not None:
-        with suppress(NotSupported):
+        with suppress(NotSupported, NoRoom):
             report.counterexample = _shrink(kernel, trial, report.counterexample)
     return report
 

@@ -13,19 +13,19 @@ from specc.bounds.formats import round_to
 from specc.evidence import recurrent
 from specc.evidence.case import Case
 from specc.evidence.integers import extent
+from specc.evidence.operands import inputs, overlaps, sizes_of
+from specc.evidence.room import require_room
 from specc.evidence.visible import Visible, visible_range
 from specc.ir import Role
 from specc.kernels import Attention, Kernel, Operand, Recurrent, RowReduction
 from specc.lower.lower import accesses
-from specc.ops import FormulaTensor, Num, Size, Sort, walk
+from specc.ops import Num, Sort, walk
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-LARGE = 1 << 23
-"""Elements from which on a weight is drawn as overlapping rows of a short buffer."""
 ROW_STEP = 8
-"""Elements between such rows."""
+"""Elements between rows of a weight that overlap."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class Drawn:
 
 
 def draw(kernel: Kernel, case: Case) -> dict[str, Drawn]:
-    """Values of every operand that the kernel reads, and of every input that only the formula has."""
-    operands, sizes = inputs(kernel), _sizes(kernel, case)
+    """Values of every operand that the kernel reads, and of every input that only the formula has. Raises NoRoom."""
+    require_room(kernel, case)
+    operands, sizes = inputs(kernel), sizes_of(kernel, case)
     shapes = {n: tuple(extent(d, sizes) for d in o.dims) for n, o in operands.items()}
     drawn = {n: _indices(kernel, o, shapes[n], case) for n, o in operands.items() if o.sort is Sort.INDEX}
     places = {n: d.exact.astype(np.int64) for n, d in drawn.items()}
@@ -49,23 +50,6 @@ def draw(kernel: Kernel, case: Case) -> dict[str, Drawn]:
         if name not in drawn:
             drawn[name] = _real(kernel, operand, shapes[name], case, seen)
     return {n: drawn[n] for n in operands}
-
-
-def inputs(kernel: Kernel) -> dict[str, Operand]:
-    """The inputs of the formula by name: operands of the kernel, and those that the kernel does without."""
-    own = {o.name: o for o in kernel.operands}
-    return {t.name: own.get(t.name) or _as_operand(t) for t in kernel.formula.inputs}
-
-
-def _as_operand(t: FormulaTensor) -> Operand:
-    role = Role.INDEX if t.sort is Sort.INDEX else Role.ACTIVATION
-    return Operand(t.name, t.dims, role, tuple(f"d{n}" for n in range(len(t.dims))), t.sort)
-
-
-def _sizes(kernel: Kernel, case: Case) -> dict[str, int]:
-    """Run-time sizes; one that only unread inputs have is 1."""
-    named = (n for t in kernel.formula.inputs for d in t.dims for n in walk(d) if isinstance(n, Size))
-    return dict.fromkeys((n.name for n in named), 1) | dict(case.sizes)
 
 
 def _rng(case: Case, name: str) -> np.random.Generator:
@@ -98,8 +82,7 @@ def _dims(kernel: Kernel, name: str) -> tuple[object, ...]:
 
 
 def _real(kernel: Kernel, operand: Operand, shape: tuple[int, ...], case: Case, seen: Visible | None) -> Drawn:
-    count = int(np.prod(shape))
-    if operand.role is Role.WEIGHT and len(shape) == 2 and count > LARGE:
+    if overlaps(operand, shape):
         rows, columns = shape
         buffer = _fill(kernel, operand, ((rows - 1) * ROW_STEP + columns,), case)
         steps = (ROW_STEP * buffer.itemsize, buffer.itemsize)

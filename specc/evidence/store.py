@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from specc.evidence.case import Case
-from specc.evidence.draw import ROW_STEP, Drawn, inputs
+from specc.evidence.draw import ROW_STEP, Drawn
 from specc.evidence.integers import extent
+from specc.evidence.operands import inputs
 from specc.ir import Role
 from specc.kernels import Kernel, Operand
 from specc.ops import Sort
