@@ -48,6 +48,7 @@ class TritonExecutor:
     tiles: TileTable | None = None
 
     def run(self, kernel: Kernel, tensors: Mapping[str, torch.Tensor], case: Case) -> Ran:
+        from specc.targets.triton.names import by_key_name
         from specc.targets.triton.target import run
 
         sampler = Sampler(kernel, case.seed)
@@ -58,7 +59,8 @@ class TritonExecutor:
         written = {n: trace.written(t) for n, t in outputs.items()}
         for name, tensor in outputs.items():
             _require(kernel, sampler, name, tuple(tensor.shape), written[name], whole)
-        slow, ran = trace.programs_calling(BY_KEY), sum(len(launch.programs) for launch in trace.launches)
+        slow = trace.programs_calling(by_key_name(kernel))
+        ran = sum(len(launch.programs) for launch in trace.launches)
         return Ran(
             {n: t.to(torch.float64).numpy() for n, t in outputs.items()}, written, _detour(slow, ran, "programs")
         )
@@ -70,10 +72,6 @@ class TritonExecutor:
         from specc.targets.triton.emit_recurrence import chunk_sizes
 
         return replace(found, depth=replace(found.depth, chunks=chunk_sizes(kernel, case.dtype, self.tiles)))
-
-
-BY_KEY = "_by_key"
-"""How the name ends of what a Triton kernel calls to take keys one by one."""
 
 
 def _detour(slow: int, ran: int, what: str) -> str:

@@ -56,6 +56,23 @@ def test_keys_between_those_that_are_seen_may_hold_anything_and_hold_numbers_too
     assert [try_case(EVEN, slow, replace(FEW, seed=seed)).failed for seed in (0, 1)] == [False, True]
 
 
+def capped(function: str) -> Kernel:
+    """Attention whose scores go through a function of the user's."""
+    dot = "Σ_e q[t, h, e] · k[l, g, e]"
+    score = swap(f"let z[l] = scale · {dot}", f"let z[l] = {function}({dot})")
+    define = swap("op causalGQA(", f"def {function}(x) = 30 · tanh(x / 30)\n\nop causalGQA(")
+    return Node("causalGQA", HEADS, ()).kernel(library(lambda text: define(score(text))))
+
+
+@pytest.mark.parametrize("function", ["cap_by_key", "causalgqa_by_key", "causalgqa_kernel_by_key"])
+@pytest.mark.parametrize("target", FAST)
+def test_a_function_of_the_users_is_not_taken_for_the_slow_way(target: str, function: str) -> None:
+    kernel = capped(function)
+    text = texts(target, kernel)
+    assert not try_case(kernel, executor(target, kernel, text), FEW).failed
+    assert try_case(kernel, executor(target, kernel, text.replace(FAST[target], NEVER_FAST[target])), FEW).failed
+
+
 def test_what_calls_for_the_slow_way() -> None:
     def stays(kernel: Kernel, case: Case) -> bool:
         return stays_finite(kernel, draw(kernel, case), case)

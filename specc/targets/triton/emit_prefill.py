@@ -9,6 +9,7 @@ from specc.kernels import Attention, Kernel
 from specc.targets.text import call
 from specc.targets.triton.attention_text import SMALLEST, AttentionText, extent, fitted, head_lines
 from specc.targets.triton.host import product_text
+from specc.targets.triton.names import by_key_name
 from specc.targets.triton.scope import Index, storage
 from specc.targets.triton.slots import Launch, Parameter, Slots, parameters
 from specc.targets.triton.tiles import TileTable
@@ -31,7 +32,7 @@ def prefill_slots(kernel: Kernel, table: TileTable) -> Slots:
     )
     given = parameters(kernel, values, [o.name for o in kernel.operands], lambda axis: True)
     launch = Launch(f"{kernel.name}_kernel", given, TILES, grid)
-    values["one"] = _ByKey(kernel).values(launch.function, given)
+    values["one"] = _ByKey(kernel).values(given)
     exprs = (a.score, a.store.value)
     return Slots("triton/attention_prefill.py.j2", values, configs, (launch,), rows, a.q.operand, exprs)
 
@@ -101,7 +102,7 @@ class _Tiles(_Prefill):
 class _ByKey(_Prefill):
     """A few rows, key by key, without tensor cores."""
 
-    def values(self, function: str, given: Sequence[Parameter]) -> OneKeyText:
+    def values(self, given: Sequence[Parameter]) -> OneKeyText:
         a, key, e = self.a, self.a.keys.var, self.a.inner.var
         alone = {**self.fixed, key: Index("start")}
         factors = self.scope({**alone, e: Index(f"{e}[None, :]", f"{e}_in[None, :]")}, key, e)
@@ -123,5 +124,5 @@ class _ByKey(_Prefill):
             storage=storage(a.v.operand),
             load_v=v.load(a.v),
             epilogue=self.epilogue(),
-            call=call(f"{function}_by_key", ["first_row", *names], 12),
+            call=call(by_key_name(self.kernel), ["first_row", *names], 12),
         )

@@ -168,9 +168,9 @@ class Trace:
         self.launches.append(launch)
         self._logs.append((launch.kernel, log))
 
-    def programs_calling(self, ending: str) -> int:
-        """How many programs called a device function whose name ends so."""
-        return sum(n for _, log in self._logs for name, n in log.calls.items() if name.endswith(ending))
+    def programs_calling(self, function: str) -> int:
+        """How many programs called a device function."""
+        return sum(log.calls[function] for _, log in self._logs)
 
     def written_tensors(self) -> tuple[WrittenTensor, ...]:
         """Every tensor argument stored into, by launch and parameter, in order of first store."""

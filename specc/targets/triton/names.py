@@ -9,7 +9,7 @@ import re
 from specc.kernels import Kernel
 from specc.targets.naming import Names, Vocabulary, found
 
-__all__ = ["Names", "found", "launcher_name", "legal", "legal_name", "local_names"]
+__all__ = ["Names", "by_key_name", "found", "launcher_name", "legal", "legal_name", "local_names"]
 
 RESERVED = frozenset(
     (*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "tl", "triton", "torch", "math", "libdevice", "cache")
@@ -44,7 +44,12 @@ local_names = VOCABULARY.local_names
 
 def legal(kernel: Kernel) -> Kernel:
     """The same kernel with every name of its schedule, operands, tables, sizes and functions fit for a file."""
-    return VOCABULARY.legal(kernel, (launcher_name(kernel), f"{kernel.name}_kernel"))
+    return VOCABULARY.legal(kernel, (launcher_name(kernel), f"{kernel.name}_kernel", by_key_name(kernel)))
+
+
+def by_key_name(kernel: Kernel) -> str:
+    """The function that a prefill attention calls to take keys one by one."""
+    return f"{kernel.name}_kernel_by_key"
 
 
 def launcher_name(kernel: Kernel) -> str:
