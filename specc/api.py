@@ -7,6 +7,7 @@ node.oracle(x=x, w=w)["y"]
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from functools import cached_property
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from specc import pipeline
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
 
 DTYPES = ("bfloat16", "float16", "float32", "float64")
 GPU_DTYPES = ("bfloat16", "float16", "float32")
+NAME, PATH = (str,), (str, PathLike)
+OPTIONS: Mapping[str, tuple[type, ...]] = {
+    "target": NAME, "dtype": NAME, "phase": (*NAME, NoneType), "gpu": (*NAME, NoneType), "out": PATH,
+    "tiles": (*PATH, NoneType),
+}  # fmt: skip
+"""What the options of calls may be."""
 
 
 @dataclass(frozen=True)
@@ -112,15 +120,16 @@ class Node:
         real operands). `tiles`: a table whose rows come before the shipped ones. `gpu` ("sm_90"): without a GPU, the
         kernel still has the tiles that it has on that one.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
+        _check_options(target=target, dtype=dtype, tiles=tiles, gpu=gpu)
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
         if target != "torch" and dtype not in GPU_DTYPES:
             stored = ", ".join(GPU_DTYPES)
             raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
-        own = None if tiles is None else Path(tiles)
+        own = None if tiles is None else Path(os.fsdecode(tiles))
         if own is not None:
             read_source(own)
-        tables = tile_tables(own, None if gpu is None else str(gpu))
+        tables = tile_tables(own, gpu)
         if target == "cuda" and any(getattr(value, "is_cuda", False) for value in tensors.values()):
             return self._on_device(phase, tensors, tables[target], dtype)
         arrays = {name: _array(value) for name, value in tensors.items()}
@@ -164,6 +173,7 @@ class Node:
         return tuple(k for k in found if k.phase == wanted or len(self.variant.bound) == 1)
 
     def _phase(self, phase: str | None) -> Phase:
+        _check_options(phase=phase)
         if phase is None:
             return self.variant.bound[-1][0]
         _known("phase", phase, [str(p) for p in Phase])
@@ -260,6 +270,15 @@ def _known(what: str, name: str, known: Sequence[str]) -> None:
         raise SpecError([Diagnostic("E505", f"there is no {what} `{name}`", None, nearest(name, known))])
 
 
+def _check_options(**given: Any) -> None:
+    """Raises SpecError (E505) for a value that is neither a name nor, of an option for one, a path."""
+    for name, value in given.items():
+        kinds = OPTIONS[name]
+        if not isinstance(value, kinds):
+            what = "a path" if PathLike in kinds else "a name"
+            raise SpecError([Diagnostic("E505", f"`{name}` is {what}, not a value of type `{type(value).__name__}`")])
+
+
 class Spec:
     """A checked Model Spec."""
 
@@ -326,7 +345,9 @@ def build(
     """Writes the files of a Model Spec (path or key) to `out/<its name>`, as `specc build` does. Raises SpecError."""
     from specc.models import find_model
 
+    _check_options(out=out, tiles=tiles)
     for target in targets:
+        _check_options(target=target)
         _known("target", target, TARGETS)
-    options = Options(tuple(sorted(set(targets))), None if tiles is None else Path(tiles))
-    return pipeline.build(find_model(str(path)), Path(out), options)
+    options = Options(tuple(sorted(set(targets))), None if tiles is None else Path(os.fsdecode(tiles)))
+    return pipeline.build(find_model(str(path)), Path(os.fsdecode(out)), options)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -91,11 +94,26 @@ def test_operands_that_fit_no_application_are_a_message(small: specc.Spec, heads
         (lambda n: n.run("torch", dtype="int8", x=np.ones((1, 48))), "no type `int8`"),
         (lambda n: n.oracle(phase="train", x=np.ones((1, 48))), "no phase `train`"),
         (lambda n: n.oracle(x=np.ones((1, 48))), "needs operand `w`"),
+        (lambda n: n.oracle(phase=3), "`phase` is a name, not a value of type `int`"),
+        (lambda n: n.formula(3), "`phase` is a name"),
+        (lambda n: n.run(3), "`target` is a name"),
+        (lambda n: n.run("torch", dtype=np.float32), "`dtype` is a name, not a value of type `type`"),
+        (lambda n: n.run("torch", phase=np.ones(2)), "`phase` is a name"),
+        (lambda n: n.run("torch", tiles=3), "`tiles` is a path, not a value of type `int`"),
+        (lambda n: n.run("torch", gpu=90), "`gpu` is a name"),
     ],
 )
 def test_a_wrong_call_is_a_message(small: specc.Spec, call, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(SpecError, match=message):
         call(small.node("layers[*].input_norm"))
+
+
+@pytest.mark.parametrize(
+    "options", [{"out": 3}, {"tiles": 3}, {"targets": [3]}], ids=lambda options: next(iter(options))
+)
+def test_a_build_says_what_its_options_may_be(options: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="`(out|tiles|target)` is a (name|path), not a value of type `int`"):
+        specc.build(SPEC, **{"out": tmp_path, **options})
 
 
 def test_reduced_refuses_what_is_no_size(spec: specc.Spec) -> None:
