@@ -89,13 +89,16 @@ class Node:
         """The lines of the formula. `phase`: that of the node's op when not given. Raises SpecError."""
         return formula_text(self._bound(phase)[0].formula)
 
-    def oracle(self, *, phase: str | None = None, **tensors: Any) -> dict[str, npt.NDArray[np.float64]]:
-        """The results by the definition, in float64. `tensors`: an array for each operand, weights included.
+    def oracle(
+        self, tensors: Mapping[str, Any] | None = None, /, *, phase: str | None = None, **named: Any
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """The results by the definition, in float64. `tensors` and `named`: an array for each operand, weights
+        included; one that has the name of an option, such as `phase`, in `tensors`.
 
         Raises SpecError for a phase that the node does not have and operands that do not fit."""
         from specc.oracle import evaluate
 
-        arrays = {name: _array(value) for name, value in tensors.items()}
+        arrays = {name: _array(value) for name, value in _given(tensors, named).items()}
         formula = self._fitting(self._bound(phase), arrays).formula
         try:
             return evaluate(formula, arrays)
@@ -105,14 +108,17 @@ class Node:
     def run(
         self,
         target: str,
+        tensors: Mapping[str, Any] | None = None,
+        /,
         *,
         dtype: str = "float32",
         phase: str | None = None,
         tiles: str | PathLike[str] | None = None,
         gpu: str | None = None,
-        **tensors: Any,
+        **named: Any,
     ) -> dict[str, Any]:
-        """The results that a target computes when everything is stored in `dtype`, as float64.
+        """The results that a target computes when everything is stored in `dtype`, as float64. `tensors` and `named` as
+        for `oracle`.
 
         `torch` runs the reference function on the CPU, `triton` the generated kernel in the interpreter, and `cuda` the
         generated kernel, built for the CPU; given torch tensors on a GPU, there, as they lie and in their own type, on
@@ -120,7 +126,7 @@ class Node:
         real operands). `tiles`: a table whose rows come before the shipped ones. `gpu` ("sm_90"): without a GPU, the
         kernel still has the tiles that it has on that one.
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
-        _check_options(target=target, dtype=dtype, tiles=tiles, gpu=gpu)
+        _check_options(target=target, dtype=dtype, phase=phase, tiles=tiles, gpu=gpu)
         _known("target", target, TARGETS)
         _known("type", dtype, DTYPES)
         if target != "torch" and dtype not in GPU_DTYPES:
@@ -130,9 +136,10 @@ class Node:
         if own is not None:
             read_source(own)
         tables = tile_tables(own, gpu)
-        if target == "cuda" and any(getattr(value, "is_cuda", False) for value in tensors.values()):
-            return self._on_device(phase, tensors, tables[target], dtype)
-        arrays = {name: _array(value) for name, value in tensors.items()}
+        given = _given(tensors, named)
+        if target == "cuda" and any(getattr(value, "is_cuda", False) for value in given.values()):
+            return self._on_device(phase, given, tables[target], dtype)
+        arrays = {name: _array(value) for name, value in given.items()}
         bound = self._fitting(self._bound(phase), arrays)
         with _failures(self, target):
             if target == "torch":
@@ -276,7 +283,21 @@ def _check_options(**given: Any) -> None:
         kinds = OPTIONS[name]
         if not isinstance(value, kinds):
             what = "a path" if PathLike in kinds else "a name"
-            raise SpecError([Diagnostic("E505", f"`{name}` is {what}, not a value of type `{type(value).__name__}`")])
+            message = f"`{name}` is {what}, not a value of type `{type(value).__name__}`"
+            operand = hasattr(value, "shape") or isinstance(value, Sequence)
+            help_ = "operands with names of options go into a mapping, which stands before all options"
+            raise SpecError([Diagnostic("E505", message, None, help_ if operand else "")])
+
+
+def _given(tensors: Mapping[str, Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:
+    """All operands. Raises SpecError (E507) for what is no mapping, and one that is given twice."""
+    if not isinstance(tensors, Mapping | NoneType):
+        message = f"operands go by their names, and a value of type `{type(tensors).__name__}` has none"
+        raise SpecError([Diagnostic("E507", message, None, "give a mapping, or each operand as a keyword")])
+    twice = [name for name in named if name in (tensors or {})]
+    if twice:
+        raise SpecError([Diagnostic("E507", f"operand `{twice[0]}` is given twice")])
+    return {**(tensors or {}), **named}
 
 
 class Spec:

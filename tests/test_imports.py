@@ -21,8 +21,8 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                  "format_expr", "reduce", "typecheck", "library", "spec_key")),
     ("oracle", ("oracle",)),
     ("kernels", ("kernels", "lower", "lowered", "bounds")),
-    ("files", ("targets", "tiles", "render", "storage", "manifest", "emit", "dump", "dump_kernel", "page", "compare",
-               "compare_nodes")),
+    ("files", ("targets", "tiles", "render", "storage", "archive", "manifest", "emit", "dump", "dump_kernel", "page",
+               "compare", "compare_nodes")),
     ("evidence", ("evidence",)),
     ("commands", ("inputs", "pipeline", "ahead", "models", "api", "verify", "cli", "__main__")),
 )  # fmt: skip

@@ -50,7 +50,7 @@ def evaluate(
     node = load(model).node(path)
     arrays = _operands(read_arrays(inputs), node, phase)
     if target is Target.ORACLE:
-        found = node.oracle(phase=phase, **arrays)
+        found = node.oracle(arrays, phase=phase)
     else:
         found = _run(node, target, json, arrays, dtype=dtype, phase=phase, tiles=tiles, gpu=gpu)
     if output is not None:
@@ -67,7 +67,7 @@ def _run(
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Ends the command with FAILED when it is the target that fails: a counterexample can be just that."""
     try:
-        return node.run(target, **options, **arrays)
+        return node.run(target, arrays, **options)
     except SpecError as error:
         if any(d.code != "E510" for d in error.diagnostics):
             raise
@@ -77,15 +77,12 @@ def _run(
 
 def _operands(arrays: dict[str, npt.NDArray[Any]], node: Node, phase: str | None) -> dict[str, npt.NDArray[Any]]:
     """Operands as given, or drawn again from the case of a counterexample. Raises SpecError (E501)."""
-    if "case" not in arrays:
-        return arrays
     from specc.evidence.counterexample import case_of
     from specc.evidence.draw import draw
 
     try:
         case = case_of(arrays)
-        assert case is not None
-        return {name: d.exact for name, d in draw(node.kernel(phase), case).items()}
+        return arrays if case is None else {name: d.exact for name, d in draw(node.kernel(phase), case).items()}
     except (ValueError, KeyError, TypeError) as error:
         raise SpecError([Diagnostic("E501", f"the case does not fit `{node.path}`: {error}")]) from error
 
@@ -108,11 +105,11 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 def _save(path: Path, arrays: Mapping[str, npt.NDArray[np.float64]]) -> None:
-    import numpy as np
+    from specc.archive import write_arrays
 
     try:
         with path.open("wb") as file:
-            np.savez(file, **{name: arrays[name] for name in sorted(arrays)})  # type: ignore[arg-type]
+            write_arrays(file, {name: arrays[name] for name in sorted(arrays)})
     except OSError as error:
         raise SpecError([Diagnostic("E502", f"cannot write `{path}`: {error.strerror}")]) from error
 

@@ -26,6 +26,7 @@ from typing import IO, Any
 import numpy as np
 
 from specc import pipeline
+from specc.archive import write_arrays
 from specc.diagnostics import Diagnostic, SpecError, nearest
 from specc.ir import Model
 from specc.ops import Num
@@ -114,7 +115,8 @@ def _request(
     lift: bool,
 ) -> None:
     for draw, (tensors, row) in enumerate(zip(weights, texts, strict=True)):
-        np.savez(folder / f"tensors{draw}.npz", **tensors)  # type: ignore[arg-type]
+        with (folder / f"tensors{draw}.npz").open("wb") as file:
+            write_arrays(file, tensors)
         np.savez(folder / f"tokens{draw}.npz", **{f"text{n}": t.tokens for n, t in enumerate(row)})  # type: ignore[arg-type]
     request = {
         "config": json.loads(pipeline.config_text(model)),

@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from specc.api import Spec
@@ -154,3 +155,14 @@ def test_the_page_shows_what_is_printed_of_a_fault(
     assert NUMBER.sub("…", shown[0]) == NUMBER.sub("…", told[0])
     for ours, theirs in zip(NUMBER.findall(shown[0]), NUMBER.findall(told[0]), strict=True):
         assert abs(float(ours) - float(theirs)) <= Limits().layer * abs(float(theirs))
+
+
+def test_a_tensor_may_have_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\ndef build(config, tensors):\n    assert sorted(tensors) == ['allow_pickle', 'file']\n"
+        "    return lambda tokens: torch.zeros(len(tokens), config['vocab_size']).double()\n"
+    )
+    weights = {name: np.ones(2) for name in ("file", "allow_pickle")}
+    found = run_file(path, reduced("gemma3_270m").spec.model, [weights], [[Text(0, np.array([1, 2]), 1)]], Bounds())
+    assert not found.answers[0][0].trace.logits.any()
