@@ -135,7 +135,7 @@ class Node:
         own = None if tiles is None else Path(os.fsdecode(tiles))
         if own is not None:
             read_source(own)
-        tables = tile_tables(own, gpu)
+        tables = tile_tables(own, gpu, (target,))
         given = _given(tensors, named)
         if target == "cuda" and any(getattr(value, "is_cuda", False) for value in given.values()):
             return self._on_device(phase, given, tables[target], dtype)

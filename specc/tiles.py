@@ -7,7 +7,7 @@ from pathlib import Path
 
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
 from specc.targets.cuda.tiles import load_tiles as load_cuda
-from specc.targets.tile_table import TileTable
+from specc.targets.tile_table import TileTable, own_archs
 from specc.targets.triton.tiles import load_tiles as load_triton
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -18,10 +18,12 @@ LOADERS = {"triton": load_triton, "cuda": load_cuda}
 def tile_tables(
     path: Path | None = None, gpu: str | None = None, targets: Sequence[str] = tuple(LOADERS)
 ) -> Mapping[str, TileTable]:
-    """By target. `path`: a file whose rows come before the shipped ones. `gpu`: for that one alone.
+    """By target, of those of `targets` that have tiles. `path`: a file whose rows come before the shipped ones. `gpu`:
+    for that one alone. Of the file no more is looked at than `archs` and the rows for these targets.
 
-    Raises SpecError with the mistakes of all targets (E902), or for a GPU that is neither one of ARCHITECTURES nor an
-    architecture of the file (E505); OSError for a file that cannot be read."""
+    Raises SpecError with the mistakes of all of them (E902), for a GPU that is neither one of ARCHITECTURES nor an
+    architecture of the file (E505), and one that a target has no tiles for (E901); OSError for a file that cannot be
+    read."""
     report, tables = Collector(), dict[str, TileTable]()
     for target in (t for t in LOADERS if t in targets):
         try:
@@ -31,7 +33,18 @@ def tile_tables(
     report.finish()
     if gpu is None:
         return tables
-    known = dict.fromkeys((*ARCHITECTURES, *(a for t in tables.values() for a in t.archs if a.startswith("sm_"))))
+    own = () if path is None else own_archs(path.read_text(encoding="utf-8"), str(path))
+    known = dict.fromkeys((*ARCHITECTURES, *own))
     if gpu not in known:
         raise SpecError([Diagnostic("E505", f"there is no architecture `{gpu}`", None, nearest(gpu, known))])
-    return {target: table.alone(gpu) for target, table in tables.items()}
+    return {target: _alone(target, table, gpu, path) for target, table in tables.items()}
+
+
+def _alone(target: str, table: TileTable, gpu: str, path: Path | None) -> TileTable:
+    """Raises SpecError (E901)."""
+    try:
+        return table.alone(gpu)
+    except LookupError as error:
+        also = "" if path is None else f", with the rows of `{path}` or without"
+        message = f"there are no {target} tiles for `{gpu}`{also}"
+        raise SpecError([Diagnostic("E901", message, None, str(error.args[0]))]) from error

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from specc.api import load
 from specc.diagnostics import SpecError
+from specc.evidence.suite import executors
 from specc.tiles import tile_tables
 
+TINY = Path(__file__).parents[1] / "docs" / "examples" / "tiny.spec"
 WRONG = """[[gather]]
 TILE = 3
 warps = 1
@@ -45,5 +49,35 @@ def test_an_architecture_of_a_users_file_is_known(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="there is no architecture `sm_120`"):
         tile_tables(gpu="sm_120")
     path.write_text('archs = ["sm_75"]\n')
-    with pytest.raises(SpecError, match="there are no tiles for `sm_75`.*\n.*sm_80 and later"):
+    with pytest.raises(SpecError, match="no cuda tiles for `sm_75`, with the rows of `.*\n.*sm_80 and later"):
         tile_tables(path, "sm_75")
+
+
+@pytest.mark.parametrize("targets", [("torch",), ("triton",), ("cuda",), ("cuda", "torch")])
+def test_a_file_matters_as_far_as_targets_take_tiles_from_it(targets: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text('archs = ["sm_75", "sm_120"]\n')
+    assert list(tile_tables(path, "sm_120", targets)) == [t for t in targets if t != "torch"]
+    if "cuda" not in targets:
+        tile_tables(path, "sm_75", targets)
+    with pytest.raises(SpecError, match="there is no architecture `sm_9x`"):
+        tile_tables(path, "sm_9x", targets)
+    path.write_text("archs = 3\n")
+    with pytest.raises(SpecError, match="`archs` is a list of names"):
+        tile_tables(path, "sm_90", targets)
+    path.write_text("[[cuda.contraction]]\n")
+    if "cuda" not in targets:
+        tile_tables(path, "sm_90", targets)
+
+
+@pytest.mark.parametrize("target", ["torch", "triton"])
+def test_executors_and_nodes_read_the_rows_of_their_own_target_only(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text("[[cuda.contraction]]\n")
+    spec = load(TINY)
+    (executor,) = executors(spec.model, [target], path, "sm_90")
+    assert executor.name == target
+    x = np.ones((2, 96))
+    assert spec.node("norm1").run(target, tiles=path, gpu="sm_90", x=x, w=np.ones(96))["y"].shape == (2, 96)
+    with pytest.raises(SpecError, match="E902"):
+        executors(spec.model, [target, "cuda"], path, "sm_90")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,15 +20,15 @@ def executors(
     model: Model, targets: Sequence[str], tiles: Path | None = None, gpu: str | None = None
 ) -> tuple[Executor, ...]:
     """`tiles`: a table whose rows come before the shipped ones. `gpu`: kernels have the tiles that they have there.
-    Raises KeyError for an unknown target, SpecError for mistakes in `tiles` and an unknown GPU."""
-    tables = tile_tables(tiles, gpu)
+    Raises KeyError for an unknown target, SpecError as `tile_tables`."""
+    tables = tile_tables(tiles, gpu, targets)
     whose = "" if gpu is None else f", tiles of {gpu}"
-    known: dict[str, Executor] = {
-        "triton": TritonExecutor(tiles=tables["triton"], evidence=f"{TritonExecutor.evidence}{whose}"),
-        "torch": TorchExecutor(model.profile.rounds),
-        "cuda": CudaExecutor(tiles=tables["cuda"], evidence=f"{CudaExecutor.evidence}{whose}"),
+    made: Mapping[str, Callable[[], Executor]] = {
+        "triton": lambda: TritonExecutor(tiles=tables["triton"], evidence=f"{TritonExecutor.evidence}{whose}"),
+        "torch": lambda: TorchExecutor(model.profile.rounds),
+        "cuda": lambda: CudaExecutor(tiles=tables["cuda"], evidence=f"{CudaExecutor.evidence}{whose}"),
     }
-    return tuple(known[t] for t in targets)
+    return tuple(made[t]() for t in targets)
 
 
 def check_kernels(

@@ -74,13 +74,12 @@ class TileTable:
     rows: tuple[Row, ...]
 
     def alone(self, gpu: str) -> TileTable:
-        """The table for one GPU ("sm_90"): of the newest of its architectures that `gpu` runs. Raises SpecError (E901)
-        where there is none."""
+        """The table for one GPU ("sm_90"): of the newest of its architectures that `gpu` runs. Raises LookupError where
+        there is none, with what there is."""
         known = {int(a.removeprefix("sm_")): a for a in self.archs if a.startswith("sm_")}
         fit = [number for number in known if number <= int(gpu.removeprefix("sm_"))]
         if not fit:
-            help_ = f"there are tiles for {', '.join(known.values())} and later"
-            raise SpecError([Diagnostic("E901", f"there are no tiles for `{gpu}`", None, help_)])
+            raise LookupError(f"there are tiles for {', '.join(known.values())} and later")
         return TileTable((known[max(fit)],), self.rows)
 
     def resolve(self, schedule: str, facts: Mapping[str, int]) -> Configs:
@@ -112,13 +111,11 @@ def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms, sect
     section has none of. Raises SpecError."""
     source, report = Source(name, text), Collector()
     data = _toml(source)
-    own = [] if section else data.pop("archs", [])
+    own: tuple[str, ...] = () if section else _archs(source, data, forms, report)
+    data.pop("archs", None)
     rest = {key: data.pop(key) for key in SECTIONS if key in data}
     if section:
         data = _section(source, rest, section)
-    if not isinstance(own, list) or not all(isinstance(a, str) and re.fullmatch(forms.archs, a) for a in own):
-        report.error("E902", '`archs` is a list of names such as "sm_90"', _place(source, "archs"))
-        own = []
     entries = sum(len(rows) for rows in data.values() if isinstance(rows, list))
     if max(entries, len(own)) > MAX_TILES:
         report.error("E902", f"{name} has {max(entries, len(own))} rows or architectures", None, f"at most {MAX_TILES}")
@@ -141,6 +138,22 @@ def parse_table(text: str, name: str, archs: tuple[str, ...], forms: Forms, sect
                     report.error("E902", f"{key}, row {number}: {error}", _place(source, key, number))
     report.finish()
     return TileTable(known, tuple(rows))
+
+
+def own_archs(text: str, name: str) -> tuple[str, ...]:
+    """The `archs` of a user's file, whatever else stands there. Raises SpecError (E902)."""
+    source, report = Source(name, text), Collector()
+    found = _archs(source, _toml(source), Forms({}, {}), report)
+    report.finish()
+    return found
+
+
+def _archs(source: Source, data: Mapping[str, Any], forms: Forms, report: Collector) -> tuple[str, ...]:
+    own = data.get("archs", [])
+    if isinstance(own, list) and all(isinstance(a, str) and re.fullmatch(forms.archs, a) for a in own):
+        return tuple(own)
+    report.error("E902", '`archs` is a list of names such as "sm_90"', _place(source, "archs"))
+    return ()
 
 
 def _section(source: Source, found: Mapping[str, Any], name: str) -> dict[str, Any]:
