@@ -128,14 +128,7 @@ class Node:
         Raises SpecError like `oracle`, for an unknown target or type, and where the target fails (E510)."""
         _check_options(target=target, dtype=dtype, phase=phase, tiles=tiles, gpu=gpu)
         _known("target", target, TARGETS)
-        _known("type", dtype, DTYPES)
-        if target != "torch" and dtype not in GPU_DTYPES:
-            stored = ", ".join(GPU_DTYPES)
-            raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
-        own = None if tiles is None else Path(os.fsdecode(tiles))
-        if own is not None:
-            read_source(own)
-        tables = tile_tables(own, gpu, (target,))
+        tables = checked_tables(target, dtype, tiles, gpu)
         given = _given(tensors, named)
         if target == "cuda" and any(getattr(value, "is_cuda", False) for value in given.values()):
             return self._on_device(phase, given, tables[target], dtype)
@@ -287,6 +280,21 @@ def _check_options(**given: Any) -> None:
             operand = hasattr(value, "shape") or isinstance(value, Sequence)
             help_ = "operands with names of options go into a mapping, which stands before all options"
             raise SpecError([Diagnostic("E505", message, None, help_ if operand else "")])
+
+
+def checked_tables(
+    target: str, dtype: str, tiles: str | PathLike[str] | None, gpu: str | None
+) -> Mapping[str, TileTable]:
+    """The tile table of a target that has one. Raises SpecError for a type, file or GPU that there is not, also where
+    they mean nothing to the target, as to the oracle."""
+    _known("type", dtype, DTYPES)
+    if target in ("triton", "cuda") and dtype not in GPU_DTYPES:
+        stored = ", ".join(GPU_DTYPES)
+        raise SpecError([Diagnostic("E505", f"{target} stores nothing in {dtype}", None, f"it stores {stored}")])
+    own = None if tiles is None else Path(os.fsdecode(tiles))
+    if own is not None:
+        read_source(own)
+    return tile_tables(own, gpu, (target,))
 
 
 def _given(tensors: Mapping[str, Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Compute one node on given operands."""
-    from specc.api import load
+    from specc.api import checked_tables, load
     from specc.models import split_name
 
     model, path = split_name(key)
@@ -50,6 +50,7 @@ def evaluate(
     node = load(model).node(path)
     arrays = _operands(read_arrays(inputs), node, phase)
     if target is Target.ORACLE:
+        checked_tables(target, dtype, tiles, gpu)
         found = node.oracle(arrays, phase=phase)
     else:
         found = _run(node, target, json, arrays, dtype=dtype, phase=phase, tiles=tiles, gpu=gpu)

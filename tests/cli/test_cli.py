@@ -234,6 +234,26 @@ def test_eval_says_what_it_cannot_compute(
     assert (found, err) == (status, "") and message[6:10] == values(out)["errors"][0]["code"]
 
 
+@pytest.mark.parametrize("target", ["oracle", "torch"])
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--dtype", "int8"], "error[E505]: there is no type `int8`"),
+        (["--tiles", "none.toml"], "error[E501]: cannot read `none.toml`"),
+        (["--gpu", "nonsense"], "error[E505]: there is no architecture `nonsense`"),
+    ],
+)
+def test_eval_checks_options_that_mean_nothing_to_the_target(
+    specc: Run, own: Path, tmp_path: Path, target: str, option: list[str], message: str
+) -> None:
+    np.savez(tmp_path / "in.npz", tokens=np.array([3]), w=np.ones((512, 96)))
+    arguments = ["eval", f"{own}:embed", "--inputs", tmp_path / "in.npz", "--target", target]
+    status, out, err = specc(*arguments, *option)
+    assert (status, out) == (2, "") and err.startswith(message)
+    status, _, err = specc(*arguments, "--dtype", "float16", "--gpu", "sm_90")
+    assert (status, err) == (0, "")
+
+
 def test_eval_says_how_a_kernel_fails(specc: Run, own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from specc.targets.triton.interpret_faults import MemoryFault
 
