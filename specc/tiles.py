@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specc.diagnostics import Collector, Diagnostic, SpecError, nearest
+from specc.targets.cuda.tiles import CPU
 from specc.targets.cuda.tiles import load_tiles as load_cuda
 from specc.targets.tile_table import TileTable, own_archs
 from specc.targets.triton.tiles import load_tiles as load_triton
@@ -38,6 +39,17 @@ def tile_tables(
     if gpu not in known:
         raise SpecError([Diagnostic("E505", f"there is no architecture `{gpu}`", None, nearest(gpu, known))])
     return {target: _alone(target, table, gpu, path) for target, table in tables.items()}
+
+
+def left_out(path: Path, targets: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Targets and GPUs of rows of a user's file that no kernel takes where none asks for the tiles of that GPU. Raises
+    SpecError and OSError as `tile_tables`."""
+    found: dict[tuple[str, str], None] = {}
+    for target, table in tile_tables(path, targets=targets).items():
+        taken = CPU if CPU in table.archs else max(table.archs, key=lambda a: int(a.removeprefix("sm_")))
+        own = table.rows[: len(table.rows) - len(LOADERS[target]().rows)]
+        found |= dict.fromkeys((target, arch) for row in own if taken not in row.archs for arch in row.archs)
+    return tuple(found)
 
 
 def _alone(target: str, table: TileTable, gpu: str, path: Path | None) -> TileTable:

@@ -10,7 +10,7 @@ import pytest
 from specc.api import load
 from specc.diagnostics import SpecError
 from specc.evidence.suite import executors
-from specc.tiles import tile_tables
+from specc.tiles import left_out, tile_tables
 
 TINY = Path(__file__).parents[1] / "docs" / "examples" / "tiny.spec"
 WRONG = """[[gather]]
@@ -24,6 +24,7 @@ BLOCK_V = 16
 warps = 1
 stages = 1
 """
+CUDA = "BLOCK_M = 32\nBLOCK_N = 16\nBLOCK_K = 16\nWARPS_M = 2\nGROUP_M = 1\nwarps = 4\nstages = 2\n"
 
 
 def test_mistakes_in_the_rows_of_all_targets_are_told_together(tmp_path: Path) -> None:
@@ -68,6 +69,19 @@ def test_a_file_matters_as_far_as_targets_take_tiles_from_it(targets: tuple[str,
     path.write_text("[[cuda.contraction]]\n")
     if "cuda" not in targets:
         tile_tables(path, "sm_90", targets)
+
+
+def test_rows_that_no_kernel_takes_on_a_cpu_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    row = "TILE = 64\nwarps = 1\nstages = 1\n"
+    path.write_text(f"[[gather]]\n{row}[[pointwise]]\narch = 'sm_90 sm_100'\n{row}[[cuda.contraction]]\n{CUDA}")
+    targets = ("cuda", "torch", "triton")
+    assert left_out(path, targets) == ()
+    path.write_text(f"[[gather]]\narch = 'sm_80 sm_90'\n{row}[[cuda.contraction]]\narch = 'sm_80'\n{CUDA}")
+    assert set(left_out(path, targets)) == {("triton", "sm_80"), ("triton", "sm_90"), ("cuda", "sm_80")}
+    assert left_out(path, ("torch",)) == ()
+    path.write_text(f"archs = ['sm_120']\n[[gather]]\narch = 'sm_100'\n{row}")
+    assert left_out(path, targets) == (("triton", "sm_100"),)
 
 
 @pytest.mark.parametrize("target", ["torch", "triton"])

@@ -52,6 +52,7 @@ def check(
     targets, left_out = _targets(target)
     if tiles is not None:
         read_source(tiles)
+        left_out |= {} if gpu else _tiles_left_out(tiles, targets)
     if not json:
         print(f"{model.key}@{model.version}: {len(kernels)} kernels, true constants, seed {number}", flush=True)
     options = [*(["--tiles", str(tiles)] if tiles else []), *(["--gpu", gpu] if gpu else [])]
@@ -90,6 +91,14 @@ def _targets(names: list[str]) -> tuple[tuple[str, ...], dict[str, str]]:
         (reason,) = error.diagnostics
         return tuple(t for t in targets if t != "cuda"), {"cuda": f"{reason.message}; {reason.help}"}
     return targets, {}
+
+
+def _tiles_left_out(tiles: Path, targets: Sequence[str]) -> dict[str, str]:
+    """Rows of a user's table that are for GPUs whose tiles no kernel has. Raises SpecError."""
+    from specc.tiles import left_out
+
+    found = left_out(tiles, targets)
+    return {f"{target} tiles for {arch}": f"kernels have them with `--gpu {arch}`" for target, arch in found}
 
 
 def _new_seed() -> int:

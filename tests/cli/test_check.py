@@ -146,8 +146,13 @@ def test_tiles_for_a_gpu_are_run_where_it_is_asked_for_and_replayed(
     table = tmp_path / "own.toml"
     table.write_text(HUGE)
     words = ["--node", "mlp.down", "--target", "cuda", "--tiles", str(table), "--out", str(tmp_path)]
-    assert check(capsys, *words)[0] == 0
+    status, text = check(capsys, *words)
+    assert status == 0 and text.endswith(
+        "1 VERIFIED\ncuda tiles for sm_80 not checked: kernels have them with `--gpu sm_80`\n"
+    )
+    assert list(json.loads(check(capsys, *words, "--json")[1])["not_checked"]) == ["cuda tiles for sm_80"]
     status, text = check(capsys, *words, "--gpu", "sm_90")
+    assert "not checked" not in text
     assert status == 1 and "524288 of dynamic shared memory is not possible" in text
     assert "run on the CPU, tiles of sm_90" in text
     replay = shlex.split(text.partition("replay: specc ")[2].splitlines()[0])
