@@ -55,11 +55,12 @@ def placed_results(kernel: Kernel, case: Case) -> dict[str, torch.Tensor]:
 
 
 def untyped_results(kernel: Kernel, sizes: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:
-    """The results of a kernel without real inputs, which would say how they are stored, before they are written."""
+    """The results of a kernel without real inputs but accumulators, others saying how results are stored, before they
+    are written."""
     reals = [o for o in kernel.operands if o.sort is Sort.REAL]
-    if not all(o.output for o in reals):
+    if not all(o.output or o.role is Role.ACCUMULATOR for o in reals):
         return {}
-    return _unwritten(reals, sizes, dtype)
+    return _unwritten([o for o in reals if o.output], sizes, dtype)
 
 
 def _unwritten(operands: Sequence[Operand], sizes: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:

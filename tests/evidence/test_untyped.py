@@ -1,4 +1,4 @@
-"""An op without real operands: what its results are stored in is up to the case, or to the caller."""
+"""An op without real operands but accumulators: what its results are stored in is up to the case, or to the caller."""
 
 from __future__ import annotations
 
@@ -15,13 +15,21 @@ from specc.evidence.draw import draw
 from specc.evidence.execute import CudaExecutor, TritonExecutor
 from specc.evidence.store import placed_results, stored
 from specc.evidence.strategy import DTYPES
+from specc.ir import Role
 from specc.targets.cuda import target as cuda
 from specc.targets.cuda.device import prepare
 from specc.targets.cuda.emit import emit
 from specc.targets.triton import target as triton
+from tests.oracle.formulas import formula_of
 from tests.targets.cuda.generated import custom
+from tests.targets.triton.generated import kernel_of
 
 ONE_HOT = custom("op f(n[T]: index; H: nat) -> y[T, H]\n  y[t, i] = if i == n[t] then 1 else 0\n", H=20)
+KEPT = kernel_of(
+    formula_of("op half(x[T, H]; H: nat) -> y[T, H]\n  y[t, i] = x[t, i] / 3\n", {"H": 20}, 0),
+    roles={"x": Role.ACCUMULATOR, "y": Role.ACTIVATION},
+)
+"""Its operand is stored in float32 whatever the results are stored in."""
 EXECUTORS = (TritonExecutor(), CudaExecutor())
 
 
@@ -29,6 +37,14 @@ EXECUTORS = (TritonExecutor(), CudaExecutor())
 def test_it_is_verified_in_every_type(executor: Executor) -> None:
     report = check_kernel(ONE_HOT, executor, examples=2, number=1)
     assert str(report.status) == "VERIFIED" and sorted(report.dtypes) == sorted(DTYPES)
+
+
+@pytest.mark.parametrize("executor", [TritonExecutor()], ids=lambda e: str(e.name))
+def test_so_is_one_of_accumulators(executor: Executor) -> None:
+    report = check_kernel(KEPT, executor, examples=2, number=1)
+    assert str(report.status) == "VERIFIED" and sorted(report.dtypes) == sorted(DTYPES)
+    case = Case("float16", (("T", 3),), "integers")
+    assert placed_results(KEPT, case)["y"].dtype is torch.float16
 
 
 @pytest.mark.parametrize("executor", EXECUTORS, ids=lambda e: str(e.name))
