@@ -39,7 +39,7 @@ def test_it_is_verified_in_every_type(executor: Executor) -> None:
     assert str(report.status) == "VERIFIED" and sorted(report.dtypes) == sorted(DTYPES)
 
 
-@pytest.mark.parametrize("executor", [TritonExecutor()], ids=lambda e: str(e.name))
+@pytest.mark.parametrize("executor", EXECUTORS, ids=lambda e: str(e.name))
 def test_so_is_one_of_accumulators(executor: Executor) -> None:
     report = check_kernel(KEPT, executor, examples=2, number=1)
     assert str(report.status) == "VERIFIED" and sorted(report.dtypes) == sorted(DTYPES)

@@ -186,12 +186,13 @@ def bind_sizes(kernel: Kernel, tensors: Mapping[str, torch.Tensor]) -> dict[str,
 
 
 def storage_of(kernel: Kernel, tensors: Mapping[str, torch.Tensor], untyped: torch.dtype) -> torch.dtype:
-    """The storage type that all real operands but accumulators share; where none is real, that of the results among
-    `tensors`, else `untyped`. Raises ValueError."""
+    """The storage type that all real operands but accumulators share; where there are none, that of the results among
+    `tensors`, else float64 of accumulators in it, else `untyped`. Raises ValueError."""
     reals = [o for o in kernel.operands if o.sort is Sort.REAL and not o.output]
     given = [o for o in kernel.operands if o.sort is Sort.REAL and o.name in tensors]
-    own = {tensors[o.name].dtype for o in reals or given if o.stored("bfloat16") == "bfloat16"}
-    found = own or {tensors[o.name].dtype for o in reals} or {untyped}
+    typed = [o for o in reals if o.role is not Role.ACCUMULATOR] or [o for o in given if o.role is not Role.ACCUMULATOR]
+    wide = any(tensors[o.name].dtype is torch.float64 for o in reals)
+    found = {tensors[o.name].dtype for o in typed} or {torch.float64 if wide else untyped}
     if len(found) != 1 or not found <= TYPES.keys():
         raise ValueError(f"operands are stored in {', '.join(sorted(map(str, found)))}; one type is needed")
     (dtype,) = found
