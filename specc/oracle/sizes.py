@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from specc.formula_text import expr_text
 from specc.ops import Bin, Expr, Formula, FormulaEquation, FormulaTensor, Neg, Num, Size, Sort
 from specc.oracle.arrays import Array
 
+DIM: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "·": operator.mul, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
 Chosen = Mapping[str, Mapping[str, Any]]
 """Per result, per index variable: positions, or a slice."""
 
@@ -69,7 +74,7 @@ def _plain(dim: Expr) -> int | str:
 
 
 def dim_value(dim: Expr, sizes: Mapping[str, int]) -> int:
-    """A dimension as a number. Raises ValueError where a size has no value."""
+    """A dimension as a number. Raises ValueError where it has no value, or a size of it has none."""
     match dim:
         case Num(value):
             return int(value)
@@ -81,7 +86,9 @@ def dim_value(dim: Expr, sizes: Mapping[str, int]) -> int:
             return -dim_value(arg, sizes)
         case Bin(op, left, right):
             a, b = dim_value(left, sizes), dim_value(right, sizes)
-            return {"+": a + b, "-": a - b, "·": a * b, "//": b and a // b, "%": b and a % b}[op]
+            if op in ("//", "%") and b == 0:
+                raise ValueError(f"{expr_text(dim)} has no value: {expr_text(right)} is 0")
+            return DIM[op](a, b)
     raise ValueError(f"a dimension is an index expression over sizes, not {type(dim).__name__}")
 
 

@@ -63,6 +63,8 @@ def test_an_index_divided_by_zero_is_an_error_only_where_it_is_chosen() -> None:
     np.testing.assert_array_equal(value(guarded, x=[1.0, 2, 3, 4]), [7, 4, 2, 1])
     with pytest.raises(ZeroDivisionError, match="//"):
         value("op f(x[T]) -> y[T]\n  y[t] = x[1 // t]", x=[1.0, 2.0])
+    with pytest.raises(ValueError, match="T // S has no value: S is 0"):
+        value("op f(x[T], z[S]) -> y[T // S]\n  y[t] = x[t] + z[0]", x=[1.0, 2.0], z=[])
 
 
 def test_ranges_may_depend_on_an_index_or_on_data() -> None:

@@ -11,6 +11,7 @@ from specc.ops import Num, Size, Sort
 from specc.targets.cuda.printer import double_text
 from specc.targets.cuda.scope import storage
 from specc.targets.cuda.slots import Slots, extent_text, touched
+from specc.targets.divisors import divisors
 from specc.targets.naming import found as found_in
 
 
@@ -113,24 +114,35 @@ def wrapper(symbol: str, space: str, ready: Kernel, slots: Slots) -> WrapperText
         [f"namespace kernels = {space};", *slots.launch] if slots.complete else [*slots.launch, last],
         _checks(ready, slots),
         _choice(ready, slots, names),
-        [f'extern "C" {workspace_declaration(symbol, ready)} {{', *(f"    {line}" for line in slots.workspace), "}"]
-        if slots.workspace
-        else [],
+        _workspace(symbol, ready, slots) if slots.workspace else [],
     )
+
+
+def _workspace(symbol: str, ready: Kernel, slots: Slots) -> list[str]:
+    lines = (*_undivided(ready, "0"), *slots.workspace)
+    return [f'extern "C" {workspace_declaration(symbol, ready)} {{', *(f"    {line}" for line in lines), "}"]
 
 
 def _checks(ready: Kernel, slots: Slots) -> list[str]:
     """Sizes that no launch can have, and empty results."""
     extents = [a.extent for a in found_in(ready.schedule, Axis)]
     compound = dict.fromkeys(extent_text(e) for e in extents if not isinstance(e, Num | Size))
-    checked = ", ".join((*ready.sizes, *compound))
-    lines = [f"if (!specc::sizes_fit({{{checked}}})) return cudaErrorInvalidValue;"] if checked else []
+    undivided = _undivided(ready, "cudaErrorInvalidValue")
+    groups = [[*ready.sizes], [*compound]] if undivided else [[*ready.sizes, *compound]]
+    fit = [f"if (!specc::sizes_fit({{{', '.join(g)}}})) return cudaErrorInvalidValue;" for g in groups if g]
+    lines = [*fit[:1], *undivided, *fit[1:]]
     if any(a.kind == "index_bytes" for a in arguments(ready)):
         lines.append("if (index_bytes != 4 && index_bytes != 8) return cudaErrorInvalidValue;")
     product = f"1.0 * {slots.rows}" if " * " in slots.rows else slots.rows
     lines.append(f"if ({product} > specc::MOST_ROWS) return cudaErrorInvalidValue;")
     lines.append(f"const int64_t rows = {slots.rows};")
     return [*lines, "if (rows == 0) return cudaSuccess;"]
+
+
+def _undivided(ready: Kernel, result: str) -> list[str]:
+    """Returns `result` where something would be divided by 0."""
+    zero = " || ".join(f"{extent_text(d)} == 0" for d in divisors(ready.schedule))
+    return [f"if ({zero}) return {result};"] if zero else []
 
 
 def _choice(ready: Kernel, slots: Slots, names: str) -> list[str]:

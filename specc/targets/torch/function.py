@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from specc.formula_text import dims_text, formula_text
+from specc.formula_text import dims_text, expr_text, formula_text
 from specc.ir import Role
 from specc.ops import (
     Expr,
@@ -22,6 +22,7 @@ from specc.ops import (
     rebuild,
     walk,
 )
+from specc.targets.divisors import divisors
 from specc.targets.torch.affine import integer, minus, same
 from specc.targets.torch.arrays import Lowerer, size_names
 from specc.targets.torch.code import Code, call
@@ -112,7 +113,7 @@ class _Printer:
         stored = [
             f"{r.text}.to(p.{self._role(q.tensor)})" for r, q in zip(results, self.formula.equations, strict=True)
         ]
-        loads = [*self._loads(), *self._fill(), *repeats]
+        loads = [*self._refusals(), *self._loads(), *self._fill(), *repeats]
         return [*self._sizes(), *loads, *self.block.lines, f"return {', '.join(stored)}"]
 
     def _role(self, t: FormulaTensor) -> Role:
@@ -123,6 +124,14 @@ class _Printer:
         if not used:
             return []
         return [f"{', '.join(self.sizes.names[u] for u in used)} = {', '.join(self.shapes[u] for u in used)}"]
+
+    def _refusals(self) -> list[str]:
+        """Statements that raise ValueError where a size that integers are divided by is 0."""
+        recs = tuple((r.indices, _certain(r.init), _certain(r.step)) for r in self.formula.recs)
+        found = divisors((recs, tuple((q.tensor, _certain(q.expr)) for q in self.formula.equations)))
+        message = "is 0, and the formula divides by it"
+        tests = [(self.low.number(d).text, expr_text(d)) for d in found]
+        return [line for n, t in tests for line in (f"if {n} == 0:", f'    raise ValueError("{t} {message}")')]
 
     def _loads(self) -> list[str]:
         operands = [o for t in self.formula.inputs if (o := self.low.tensors[t.name]).kind is Kind.DATA and not o.cast]
@@ -239,6 +248,13 @@ class _Printer:
             inner.add(f"{outs[q.tensor.name].text}[{counter}] = {self._value(step, low).code.text}")
         self.block = outer
         return operand
+
+
+def _certain(e: Expr) -> Expr:
+    """The parts of `e` that are computed at all sizes: not the branches of a condition on sizes alone."""
+    if isinstance(e, Select) and not any(isinstance(n, Var | Load | State) for n in walk(e.cond)):
+        return _certain(e.cond)
+    return rebuild(e, _certain)
 
 
 def _reads_last_step(q: FormulaEquation, rec: Recurrence) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from specc.kernels import Kernel
 from specc.render import render
 from specc.targets.about import about
+from specc.targets.divisors import divisors
 from specc.targets.printing import functions_used
 from specc.targets.triton.emit_contraction import contraction_slots
 from specc.targets.triton.emit_decode import decode_slots
@@ -15,6 +16,7 @@ from specc.targets.triton.emit_prefill import prefill_slots
 from specc.targets.triton.emit_recurrence import recurrence_slots
 from specc.targets.triton.emit_row_reduction import row_reduction_slots
 from specc.targets.triton.header import config_lines, imports, operand_lines, table_values
+from specc.targets.triton.host import NONZERO
 from specc.targets.triton.launcher import launcher
 from specc.targets.triton.names import legal
 from specc.targets.triton.printer import TURN_FRACTION, function_source, uses_turns
@@ -42,6 +44,7 @@ def emit(kernel: Kernel, tiles: TileTable | None = None) -> str:
     slots = SLOTS[ready.schedule_name](ready, tiles or load_tiles())
     precise = doubles(ready)
     functions = [TURN_FRACTION] if uses_turns(slots.exprs, precise) else []
+    functions += [NONZERO] if divisors((ready.operands, ready.schedule)) else []
     functions += [*slots.helpers, *(function_source(f) for f in functions_used(slots.exprs))]
     first, *_ = slots.launches
     return render(

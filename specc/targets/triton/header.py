@@ -10,7 +10,7 @@ from specc.ir import Role
 from specc.kernels import Attention, Contraction, Kernel
 from specc.ops import Expr, Num, Size, Sort, walk
 from specc.targets.text import call
-from specc.targets.triton.host import host_text
+from specc.targets.triton.host import dim_text, host_text
 from specc.targets.triton.printer import uses_libdevice
 from specc.targets.triton.slots import Slots, strings
 from specc.targets.triton.tiles import Config, Configs
@@ -104,7 +104,7 @@ def _dim(d: Expr) -> str:
         case Size(name):
             return f'"{name}"'
     names = {n.name: f'sizes["{n.name}"]' for n in _sizes(d)}
-    return f"lambda sizes: {host_text(d, names)}"
+    return f"lambda sizes: {dim_text(d, names)}"
 
 
 def _sizes(e: Expr) -> list[Size]:

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
 
 from specc.formula_text import expr_text
-from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, Pi, Select, Size, Sort, Var, substitute
+from specc.ops import Apply, Bin, Call, Cmp, Expr, Logic, Neg, Num, Pi, Select, Size, Sort, Var, rebuild, substitute
+from specc.targets.divisors import divisor
 
 ATOM, POWER, UNARY, PRODUCT, SUM, COMPARE, NOT, AND, OR, LOOSE = 10, 9, 8, 7, 6, 5, 4, 3, 2, 0
 LEVELS = {"+": SUM, "-": SUM, "·": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT}
 PLAIN = {"abs": "abs", "max": "max", "min": "min"}
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
+NONZERO = '''
+def nonzero(value: int, text: str) -> int:
+    """`value`, which the formula divides by. Raises ValueError where it is 0."""
+    if value == 0:
+        raise ValueError(f"{text} is 0, and the formula divides by it")
+    return value
+'''.lstrip()
 
 
 def host_text(e: Expr, names: Mapping[str, str] = NO_NAMES, level: int = LOOSE) -> str:
@@ -65,6 +74,24 @@ def _number(value: Fraction, sort: Sort) -> tuple[str, int]:
     if Fraction(text) != value and Fraction(float(value)) != value:
         return f"{value.numerator} / {value.denominator}", PRODUCT
     return text, ATOM if value >= 0 else UNARY
+
+
+def nonzero_text(e: Expr, names: Mapping[str, str] = NO_NAMES) -> str:
+    """A divisor in Python, refused where it is 0."""
+    return f'nonzero({dim_text(e, names)}, "{expr_text(e)}")'
+
+
+def dim_text(e: Expr, names: Mapping[str, str]) -> str:
+    """A compound dimension in Python, refused where it would divide by 0."""
+    return host_text(_settled(e, names), names)
+
+
+def _settled(e: Expr, names: Mapping[str, str]) -> Expr:
+    """`e` with every divisor that may be 0 as a name that is the text of its check."""
+    right, inner = divisor(e), rebuild(e, lambda part: _settled(part, names))
+    if right is None or not isinstance(inner, Bin):
+        return inner
+    return replace(inner, right=Var(nonzero_text(right, names)))
 
 
 def product_text(extents: tuple[Expr, ...]) -> str:

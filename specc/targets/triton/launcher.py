@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from specc.formula_text import dims_text, formula_text
 from specc.kernels import Kernel, Operand
 from specc.ops import Sort
+from specc.targets.divisors import divisors
 from specc.targets.text import call, paragraph
+from specc.targets.triton.host import nonzero_text
 from specc.targets.triton.names import launcher_name
 from specc.targets.triton.slots import Slots, strings
 
@@ -40,13 +42,15 @@ def launcher(kernel: Kernel, ready: Kernel, slots: Slots) -> LauncherText:
     one = len(slots.launches) == 1
     plan += slots.launches[0].grid_lines() if one else []
     launch = [line for s in slots.launches for line in (*([] if one else s.grid_lines()), *s.lines())]
-    used = {w for text in strings([plan, launch]) for w in re.findall(r"\w+", text)}
+    divided = divisors(ready.operands)
+    checks = [nonzero_text(d) for d in divisors(ready.schedule) if d not in divided]
+    used = {w for text in strings([plan, launch, checks]) for w in re.findall(r"\w+", text)}
     return LauncherText(
         signature=_signature(launcher_name(kernel), inputs, outputs, slots.workspace is not None),
         summary=f"Launches `{kernel.op}` on the current stream of `{slots.like}`'s device.",
         doc=_doc(kernel, ready, slots),
         bind=_bind(inputs, outputs, any(s in used for s in ready.sizes)),
-        sizes=[f'{s} = sizes["{s}"]' for s in ready.sizes if s in used],
+        sizes=[f'{s} = sizes["{s}"]' for s in ready.sizes if s in used] + checks,
         result=outputs[0],
         results=", ".join(outputs),
         plan=plan,

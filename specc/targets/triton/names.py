@@ -21,10 +21,10 @@ DERIVED = re.compile(
 TEMPLATE = (
     "BLOCK", "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "ROWS", "SPLITS", "TILE", "acc", "annotations",
     "base", "bind", "blocks", "blocks_m", "blocks_n", "config", "device", "dot", "fade", "first", "first_e", "first_k",
-    "first_m", "grid", "group_m", "high", "lane", "larger", "largest", "last", "low", "member", "on", "out", "part",
-    "parts", "pick", "pid", "pid_m", "pid_n", "piece", "row", "scratch", "score", "seen", "share", "sizes", "split",
-    "splits", "start", "sums", "top", "tops", "total", "totals", "turn_fraction", "values", "weight", "workspace",
-    "workspace_of",
+    "first_m", "grid", "group_m", "high", "lane", "larger", "largest", "last", "low", "member", "nonzero", "on", "out",
+    "part", "parts", "pick", "pid", "pid_m", "pid_n", "piece", "row", "scratch", "score", "seen", "share", "sizes",
+    "split", "splits", "start", "sums", "top", "tops", "total", "totals", "turn_fraction", "values", "weight",
+    "workspace", "workspace_of",
     "CHUNK", "CUT_K", "added", "decay", "divisor", "exact_dot", "faded", "finds", "gone", "later", "left", "meets",
     "meets_erase", "meets_write", "pivot", "pull", "pulled", "rate", "reached", "since", "solved",
     "state", "step", "sum_of_steps",
@@ -32,8 +32,8 @@ TEMPLATE = (
 """Names that templates use as they stand."""
 
 MODULE = (
-    "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "annotations", "bind", "exact_dot", "larger", "on",
-    "pick", "sum_of_steps", "turn_fraction", "workspace_of",
+    "CONFIGS", "Config", "Configs", "OPERANDS", "Operand", "annotations", "bind", "exact_dot", "larger",
+    "nonzero", "on", "pick", "sum_of_steps", "turn_fraction", "workspace_of",
 )  # fmt: skip
 """Names at the top of a generated file."""
 

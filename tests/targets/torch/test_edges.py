@@ -13,6 +13,7 @@ from specc.ir import Role
 from specc.ops import Formula
 from specc.oracle import evaluate
 from specc.targets.torch.target import run_node
+from tests.oracle.formulas import formula_of as closed
 from tests.targets.torch.agreement import agree
 from tests.targets.torch.cases import CONSTANTS, formula_of, operands
 
@@ -207,3 +208,22 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     tensors = operands(core, indices={"pos": range(5)})
     with pytest.raises(ValueError, match="`v`"):
         run_node(core, {}, {**tensors, "v": tensors["v"][:-1]}, "float64")
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "y[T]\n  y[t] = x[t] + z[t % S]",
+        "y[T // S]\n  y[t] = x[t] + z[0]",
+        "y[T]\n  y[t] = if t < 2 then 1 else z[t % S]",
+    ],
+)
+def test_a_size_of_zero_that_the_formula_divides_by_is_refused(op: str) -> None:
+    formula = closed(f"op f(x[T], z[S]) -> {op}")
+    with pytest.raises(ValueError, match="S is 0, and the formula divides by it"):
+        run(formula, x=torch.ones(3), z=torch.ones(0))
+
+
+def test_a_size_may_be_zero_where_the_formula_then_divides_by_nothing() -> None:
+    formula = closed("op f(x[T], z[S]) -> y[T]\n  y[t] = x[t] + (if S > 0 then z[t % S] else 0)")
+    assert torch.equal(run(formula, x=torch.ones(3), z=torch.ones(0)), torch.ones(3, dtype=torch.float64))

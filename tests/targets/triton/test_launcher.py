@@ -12,7 +12,7 @@ from specc.targets.triton.emit import emit
 from specc.targets.triton.interpret import interpreted
 from specc.targets.triton.load import load_module, runtime_of
 from tests.oracle.formulas import close
-from tests.targets.triton.generated import custom, kernel_of, operands, shipped
+from tests.targets.triton.generated import assert_right, custom, kernel_of, operands, shipped
 
 LINEAR = shipped("linear", K=32, N=16)
 MODULE = load_module(emit(LINEAR))
@@ -139,3 +139,26 @@ def test_a_compound_dimension_is_checked() -> None:
 def test_operands_of_one_launch_need_no_memory() -> None:
     tensors = {n: t.to("meta") for n, t in operands(LINEAR, {"R0": 0}).items()}
     assert MODULE.node(*tensors.values()).shape == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("op", "size", "message"),
+    [
+        ("y[T, H]\n  y[t, i] = x[t, i] + z[t % S, i]\n", 0, "S is 0, and the formula divides by it"),
+        ("y[T, H]\n  y[t, i] = x[t, i] + z[t % (S - 2), i]\n", 2, "S - 2 is 0"),
+        ("y[T // S, H]\n  y[t, i] = x[t, i] + z[0, i]\n", 0, "S is 0"),
+        ("y[T // (T // S), H]\n  y[t, i] = x[t, i]\n", 4, "T // S is 0"),
+    ],
+)
+def test_a_size_of_zero_that_the_formula_divides_by_is_refused_by_name(op: str, size: int, message: str) -> None:
+    module = load_module(emit(custom(f"op m(x[T, H], z[S, H]; H: nat) -> {op}", H=8)))
+    with interpreted() as trace, pytest.raises(ValueError, match=message):
+        module.node(torch.ones(3, 8), torch.ones(size, 8))
+    assert trace.launches == []
+
+
+def test_a_size_that_the_formula_divides_by_may_be_anything_else() -> None:
+    text = "op m(x[T, H], z[S, H]; H: nat) -> y[T // S, H]\n  y[t, i] = x[t, i] + z[t % S, i] + (t % (S + 1))\n"
+    kernel = custom(text, H=8)
+    assert emit(kernel).count("nonzero(") == 2  # its definition, and the number of rows; S + 1 is never 0
+    assert_right(kernel, operands(kernel, {"T": 7, "S": 2}))
