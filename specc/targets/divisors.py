@@ -10,15 +10,7 @@ from specc.targets.naming import inside
 def divisors(node: object) -> tuple[Expr, ...]:
     """What integers inside a schedule, formula or expression are divided by, where it is made of run-time sizes and may
     be 0. What a divisor divides by itself comes before it."""
-    found: dict[Expr, None] = {}
-    for part in reversed(inside(node)):
-        if isinstance(part, Apply):
-            fn = part.fn
-            values = {p.name: a for p, a in zip(fn.params, part.args, strict=True)}
-            found |= dict.fromkeys(divisors(substitute(fn.computed or fn.body, values)))
-        elif (right := divisor(part)) is not None:
-            found[right] = None
-    return tuple(found)
+    return tuple(right for right in _rights(node, {}) if _may_be_zero(right))
 
 
 def divisor(node: object) -> Expr | None:
@@ -27,6 +19,22 @@ def divisor(node: object) -> Expr | None:
         case Bin("//" | "%", _, right) if _may_be_zero(right):
             return right
     return None
+
+
+def _rights(node: object, known: dict[str, tuple[Expr, ...]]) -> tuple[Expr, ...]:
+    """What integers inside `node` are divided by, those of functions that it calls included. `known`: by function, in
+    terms of its parameters."""
+    found: dict[Expr, None] = {}
+    for part in reversed(inside(node)):
+        match part:
+            case Apply(fn, args):
+                if fn.name not in known:
+                    known[fn.name] = _rights(fn.computed or fn.body, known)
+                values = {p.name: a for p, a in zip(fn.params, args, strict=True)}
+                found |= dict.fromkeys(substitute(right, values) for right in known[fn.name])
+            case Bin("//" | "%", _, right):
+                found[right] = None
+    return tuple(found)
 
 
 def _may_be_zero(e: Expr) -> bool:
