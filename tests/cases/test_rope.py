@@ -40,7 +40,7 @@ def test_halves_are_concatenated_and_not_interleaved(dtype: str) -> None:
     angle = 1e4 ** (-2 / 16)
     for target in TARGETS:
         assert list(np.flatnonzero(of.outputs(target)["y"])) == [1, 9]
-    np.testing.assert_allclose(of.oracle()[0, 0, [1, 9]], [np.cos(angle), np.sin(angle)], rtol=1e-15)
+    np.testing.assert_allclose(of.oracle()[0, 0, [1, 9]], [np.cos(angle), np.sin(angle)], rtol=8 * 2.0**-53)
     fault = np.zeros((1, 1, 16))
     fault[0, 0, 0], fault[0, 0, 1] = -np.sin(1.0), np.cos(1.0)
     of.refutes(fault)
