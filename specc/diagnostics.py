@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from specc.echo import cut, excerpt, visible
@@ -46,6 +47,15 @@ def cannot_write(error: OSError, what: str, help: str = "") -> SpecError:
     named = what if error.filename is None else f"`{error.filename}`"
     reason = error.strerror or str(error) or type(error).__name__
     return SpecError([Diagnostic("E502", f"cannot write {named}: {reason}", None, help)])
+
+
+@contextmanager
+def writing(what: str, help: str) -> Iterator[None]:
+    """OSErrors become SpecErrors (E502)."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error, what, help) from error
 
 
 class Stop(SpecError):

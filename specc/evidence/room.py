@@ -30,7 +30,7 @@ def memory_of(kernel: Kernel, case: Case) -> Iterator[None]:
         yield
     except NoRoom:
         raise
-    except Exception as error:
+    except Exception as error:  # the class is NumPy's, torch's or the interpreter's; `is_lack` reads what it says
         if not is_lack(error):
             raise
         said = " ".join(str(error).split()) or "nothing is left"

@@ -10,14 +10,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 
-from specc.diagnostics import Diagnostic, SpecError, cannot_write
+from specc.diagnostics import Diagnostic, SpecError, writing
 from specc.echo import visible
 from specc.resources import shipped
 from specc.storage import replace_file
@@ -58,19 +58,10 @@ class HostCompileError(RuntimeError):
         super().__init__(first_error(self.log))
 
 
-@contextmanager
-def _writing() -> Iterator[None]:
-    """OSErrors become SpecErrors (E502)."""
-    try:
-        yield
-    except OSError as error:
-        raise cannot_write(error, "what is built", PLACES) from error
-
-
 PLACES = "`SPECC_CACHE` and `TMPDIR` name other folders for built kernels and temporary files"
 
 
-@_writing()
+@writing("what is built", PLACES)
 def compiler() -> tuple[str, ...]:
     """The command of a C++20 compiler that works. Raises SpecError (E502, E509)."""
     own = command()
@@ -193,7 +184,7 @@ def build_wrapper(text: str) -> Path:
     return _built({"kernel.cu": text}, (*COMMON, "-O0", *(f for f in flags() if f not in WATCHED)))
 
 
-@_writing()
+@writing("what is built", PLACES)
 def _built(sources: Mapping[str, str], arguments: Sequence[str]) -> Path:
     """The library of `sources` in the cache. It is linked apart, without what instrumentation would bring along."""
     key = "\0".join([_version(command()), *arguments, _header_text(), *sources.values()])

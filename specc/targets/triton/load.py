@@ -6,15 +6,13 @@ import importlib
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
 
-from specc.diagnostics import cannot_write
+from specc.diagnostics import writing
 from specc.targets.triton.emit import emit_runtime
 
 
@@ -28,15 +26,6 @@ _LOADING = RLock()
 """Modules of one name are made by one thread at a time."""
 
 
-@contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        help = "`TMPDIR` names another folder for temporary files"
-        raise cannot_write(error, "a temporary file", help) from error
-
-
 @cache
 def load_module(text: str, variant: str = "") -> ModuleType:
     """A kernel's file as a module, made once for each text. Modules of different `variant` share nothing, so that one
@@ -48,7 +37,7 @@ def load_module(text: str, variant: str = "") -> ModuleType:
 def _loaded(text: str, variant: str) -> ModuleType:
     digest = sha256(f"{variant}\n{text}\n{emit_runtime()}".encode()).hexdigest()[:16]
     package = f"specc_triton_{digest}"
-    with _writing():
+    with writing("a temporary file", "`TMPDIR` names another folder for temporary files"):
         home = Path(_folder().name) / package
         home.mkdir(exist_ok=True)
         for name, content in (("__init__", ""), ("launch", emit_runtime()), ("kernel", text)):
