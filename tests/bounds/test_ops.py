@@ -306,8 +306,8 @@ def test_a_box_is_the_same_as_that_part_of_the_whole() -> None:
     whole = bound_of(k, tensors, "bfloat16")
     t, h = np.array([4, 0, 2]), np.array([3, 1])
     part = bound_of(k, tensors, "bfloat16", at={"o": {"t": t, "h": h}})
-    np.testing.assert_allclose(part.value, whole.value[np.ix_(t, h)], rtol=1e-12)
-    np.testing.assert_allclose(part.error, whole.error[np.ix_(t, h)], rtol=1e-9)
+    np.testing.assert_allclose(part.value, whole.value[np.ix_(t, h)], rtol=64 * 2.0**-53)
+    np.testing.assert_allclose(part.error, whole.error[np.ix_(t, h)], rtol=64 * 2.0**-53)
 
 
 def test_a_box_that_is_cut_for_memory_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,8 +316,8 @@ def test_a_box_that_is_cut_for_memory_gives_the_same(monkeypatch: pytest.MonkeyP
     whole = bound_of(KERNELS["slidingGQA"], tensors, "float32")
     monkeypatch.setattr("specc.bounds.box.LARGEST", 500)
     cut = bound_of(KERNELS["slidingGQA"], tensors, "float32")
-    np.testing.assert_allclose(cut.value, whole.value, rtol=1e-12)
-    np.testing.assert_allclose(cut.error, whole.error, rtol=1e-9)
+    np.testing.assert_allclose(cut.value, whole.value, rtol=64 * 2.0**-53)
+    np.testing.assert_allclose(cut.error, whole.error, rtol=64 * 2.0**-53)
 
 
 def test_operands_may_be_strided_and_broadcast() -> None:
